@@ -15,15 +15,15 @@ use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::MachineProfile;
 use genuma_strategy::advisor::{self, Advice, AdviceRequest};
-use genuma_strategy::aligner_presets::find_aligner_preset;
+use genuma_strategy::aligner_model_params::find_aligner_model_params;
 use genuma_strategy::instance::kill_all_instances;
 use genuma_strategy::invocation::AlignerIndex;
 use genuma_strategy::model::{ApplicationModel, MachineModel};
 use genuma_strategy::read_sample::ReadSample;
-use genuma_strategy::replay::report::replay_runs_of_table;
+use genuma_strategy::replay::report::evaluate_advisor_on_table;
 use genuma_strategy::run::RunPlan;
 use genuma_strategy::{Invocation, Strategy, cpu_layout, index_replicas};
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use genuma_work::signals;
 use tracing::{info, warn};
 
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return print_replay_score(table);
     }
     let invocation = args.read_args.parse_command(&args.command)?;
-    invocation.check_installed()?;
+    invocation.check_program_and_index_exist()?;
     let topology = Sysfs::new().topology()?;
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
     let budget = (args.trial_budget > 0.0).then_some(args.trial_budget);
     let advice = case.run_advisor(&invocation, &topology, strategies, budget)?;
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
     }
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut add_text = |path: &Path, text: String| {
         let mut file = AtomicFile::create(path)?;
         file.write_all(text.as_bytes())?;
-        set.add_file(file.flush_buffer()?);
+        set.add_file(file.flush_to_partial_file()?);
         anyhow::Ok(())
     };
     if let Some(path) = &args.explain {
@@ -188,7 +188,7 @@ pub(crate) fn choose_strategy(
     let budget = sample.map(|_| AUTO_TRIAL_TIME_SHARE);
     let strategies = cpu_layout::candidate_strategies(topology, threads, MAX_INSTANCES);
     match case.run_advisor(invocation, topology, &strategies, budget) {
-        Ok(advice) => Ok((advice.strategy, text::format_log_summary(&case, &advice))),
+        Ok(advice) => Ok((advice.strategy, text::explain_choice_for_log(&case, &advice))),
         Err(error) => {
             warn!(
                 "a trial of the aligner failed ({error:#}), so its command runs unchanged: the records are the same, but another \
@@ -235,7 +235,7 @@ impl AdvisedRun {
             threads,
             source: source.to_owned(),
             machine,
-            application: find_aligner_preset(&invocation.aligner).to_application_model(index_bytes, reads),
+            application: find_aligner_model_params(&invocation.aligner).to_application_model(index_bytes, reads),
         }))
     }
 
@@ -291,7 +291,7 @@ impl AdvisedRun {
                         time_share: budget,
                         sample_reads: sample_reads.get(),
                     };
-                    none.insert(TrialRunner::prepare(invocation, topology, threads, &wish)?)
+                    none.insert(TrialRunner::with_first_reads(invocation, topology, threads, &wish)?)
                 }
             };
             trials.run_trial(strategy)
@@ -300,19 +300,19 @@ impl AdvisedRun {
     }
 }
 
-fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut FileSet) -> anyhow::Result<()> {
+fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut AtomicFileSet) -> anyhow::Result<()> {
     let json = serde_json::json!({
         "genuma": env!("CARGO_PKG_VERSION"),
         "case": case,
         "advice": advice,
         "in_words": text::describe_decision(advice),
     });
-    json_file::add_json_output(path, json_file::schema::ADVICE_SCHEMA, &json, set)
+    json_file::add_json_output(path, json_file::schema::ADVICE_SCHEMA_NUMBER, &json, set)
 }
 
 /// Tests the advisor on published run times (`--replay`) and prints the result: the time lost by its choices.
 fn print_replay_score(table: &Path) -> anyhow::Result<()> {
     let name = table.display().to_string();
     let text = fs::read_to_string(table).with_context(|| format!("{name}: cannot read"))?;
-    logging::print_result(replay_runs_of_table(&name, &text)?.to_string())
+    logging::print_result(evaluate_advisor_on_table(&name, &text)?.to_string())
 }

@@ -15,13 +15,13 @@ use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::genuma::{GenumaEngineOptions, MAX_READ_BP};
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
-use genuma_align::header::{CommandProgram, ReadGroup, sam_header};
+use genuma_align::header::{ProgramWithCommandLine, ReadGroup, sam_header};
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
 use genuma_align::placement::{
-    self, LoadedIndex, MemoryMeasurements, PlacementRequest, plan_placement, residence_matches_placement,
+    self, IndexPlacementRequest, LoadedIndex, NodeMemoryMeasurements, plan_index_placement, residence_matches_placement,
 };
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
-use genuma_align::sort::{self, BamFile, CramFile, CramVersion, SortedFileHeader, Sorter};
+use genuma_align::sort::{self, BamFileWriter, CramFileWriter, CramVersion, SortedFileHeader, Sorter};
 use genuma_farm::assign_cpu_slots;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
@@ -34,7 +34,7 @@ use genuma_reads::{
 };
 use genuma_work::ProgressListener;
 use genuma_work::counters::RunCounterRecorder;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;
@@ -62,14 +62,14 @@ enum IndexPlacement {
     Replicate,
 }
 
-impl From<IndexPlacement> for PlacementRequest {
-    fn from(placement: IndexPlacement) -> PlacementRequest {
+impl From<IndexPlacement> for IndexPlacementRequest {
+    fn from(placement: IndexPlacement) -> IndexPlacementRequest {
         match placement {
-            IndexPlacement::Auto => PlacementRequest::Auto,
-            IndexPlacement::Local => PlacementRequest::Local,
-            IndexPlacement::Interleave => PlacementRequest::Interleave,
-            IndexPlacement::Weighted => PlacementRequest::Weighted,
-            IndexPlacement::Replicate => PlacementRequest::Replicate,
+            IndexPlacement::Auto => IndexPlacementRequest::Auto,
+            IndexPlacement::Local => IndexPlacementRequest::Local,
+            IndexPlacement::Interleave => IndexPlacementRequest::Interleave,
+            IndexPlacement::Weighted => IndexPlacementRequest::Weighted,
+            IndexPlacement::Replicate => IndexPlacementRequest::Replicate,
         }
     }
 }
@@ -219,7 +219,7 @@ struct AlignRun<'a> {
     carried_tags: Arc<CarriedTags>,
     topology: Topology,
     /// Measured memory latency and bandwidth between nodes; `None` without a profile of this machine.
-    node_measurements: Option<MemoryMeasurements>,
+    node_measurements: Option<NodeMemoryMeasurements>,
     threads: usize,
     /// Memory for sorting (bytes).
     sort_memory_bytes: usize,
@@ -245,7 +245,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let genome = CramReference::new(Some(args.reference.clone()));
     let options =
         AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
-    let (lanes, layouts) = lanes::parse_lanes(&args.reads, args.interleaved, args.single, options)?;
+    let (lanes, layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
     let carried_tags = args.carried_tags(&lanes)?;
     let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
@@ -283,7 +283,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned_input).collect();
     let done = run.align(reads);
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
-        aligned_files::log_record_counts_of_file(&file.path.display().to_string(), tally);
+        aligned_files::log_skipped_record_counts_of_file(&file.path.display().to_string(), tally);
     }
     match done {
         // The reader of the pipe has closed it: this is no error.
@@ -294,12 +294,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Returns the measured memory latency and bandwidth between nodes, by which the placement of the index is chosen.
-fn node_measurements(profile: &MachineProfile) -> MemoryMeasurements {
+fn node_measurements(profile: &MachineProfile) -> NodeMemoryMeasurements {
     let nodes = profile.topology.allowed_memory_nodes();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
     let latency = |(from, to)| Some(((from, to), profile.dram_latency_between(from, to)?.median));
     let bandwidth = |node| Some((node, profile.bandwidth_between(BandwidthKernel::Read, node, node)?.total.median));
-    MemoryMeasurements {
+    NodeMemoryMeasurements {
         latency_ns: pairs.filter_map(latency).collect(),
         bandwidth_gb_s: nodes.iter().filter_map(bandwidth).collect(),
     }
@@ -345,7 +345,7 @@ impl Args {
         let mut lanes_with_tags = 0;
         for lane in lanes {
             if let StreamLane::Aligned(file) = lane {
-                lanes_with_tags += usize::from(file.has_tags()?);
+                lanes_with_tags += usize::from(file.format_has_tags()?);
             }
         }
         if lanes_with_tags == 0 {
@@ -414,10 +414,14 @@ impl AlignRun<'_> {
         let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
         let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
         self.progress.unit_started("load", None);
-        let plan =
-            plan_placement(self.args.placement.into(), &self.topology, self.node_measurements.as_ref(), index_bytes);
+        let plan = plan_index_placement(
+            self.args.placement.into(),
+            &self.topology,
+            self.node_measurements.as_ref(),
+            index_bytes,
+        );
         let loading = Instant::now();
-        let engine = LoadedIndex::load_copies(&plan.placement, load).map_err(|error| match error {
+        let engine = LoadedIndex::load_with_placement(&plan.placement, load).map_err(|error| match error {
             placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
         })?;
@@ -455,11 +459,12 @@ impl AlignRun<'_> {
         }
         let sample = self.sample_name();
         let line = command_line::quoted_command_line();
-        let command = CommandProgram { name: "genuma", version: env!("CARGO_PKG_VERSION"), command_line: &line };
+        let command =
+            ProgramWithCommandLine { name: "genuma", version: env!("CARGO_PKG_VERSION"), command_line: &line };
         let header = sam_header(nearest.contigs(), &self.read_groups, nearest.program(), command);
         let workers = AlignWorkerPool { engine: &engine, cpu_slots: assign_cpu_slots(&self.topology, self.threads) };
         let reads = AlignInput { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         let (aligned, align, sorted, sort) = match &self.target {
             AlignmentOutput::Stdout => {
                 let mut out = logging::lock_stdout_for_results()?;
@@ -469,19 +474,22 @@ impl AlignRun<'_> {
             AlignmentOutput::Sam(path) => {
                 let mut out = AtomicFile::create(path)?;
                 let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
-                set.add_file(out.flush_buffer()?);
+                set.add_file(out.flush_to_partial_file()?);
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
-                let file =
-                    BamFile::create(path, SortedFileHeader::from_sam_header(&header)?, CompressionLevel::default())?;
+                let file = BamFileWriter::create(
+                    path,
+                    SortedFileHeader::from_sam_header(&header)?,
+                    CompressionLevel::default(),
+                )?;
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
             }
             AlignmentOutput::Cram(path) => {
                 let genome = CramReference::new(Some(self.args.reference.clone()));
                 let version = self.args.cram_version.map_or_else(CramVersion::default, CramVersion::from);
                 let header_of_file = SortedFileHeader::from_sam_header(&header)?;
-                let file = CramFile::create(path, header_of_file, &genome)?.with_version(version);
+                let file = CramFileWriter::create(path, header_of_file, &genome)?.with_version(version);
                 self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
             }
         };
@@ -508,7 +516,7 @@ impl AlignRun<'_> {
         }
         set.publish_all()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
-        counter_table::log_own_counters(outcome.counters.as_ref());
+        counter_table::log_counters_of_this_process(outcome.counters.as_ref());
         info!("{}", outcome.format_summary_line(out));
         Ok(())
     }

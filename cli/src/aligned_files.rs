@@ -12,14 +12,14 @@ fn files_with_record_counts(lanes: &[Lane]) -> impl Iterator<Item = (String, &Re
 }
 
 /// Logs the number of skipped records of each file, and warns of missing mates and other missing data.
-pub(crate) fn log_record_counts(lanes: &[Lane]) {
+pub(crate) fn log_skipped_record_counts(lanes: &[Lane]) {
     for (file, tally) in files_with_record_counts(lanes) {
-        log_record_counts_of_file(&file, tally);
+        log_skipped_record_counts_of_file(&file, tally);
     }
 }
 
 /// Logs the number of skipped records of one file, and warns of missing mates and other missing data.
-pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
+pub(crate) fn log_skipped_record_counts_of_file(file: &str, tally: &RecordCounts) {
     let RecordCounts { records, secondary, supplementary, unpaired: alone, .. } = tally;
     if tally.with_umi > 0 {
         info!("{file}: the UMIs of {} reads were taken from tags or from their bases", tally.with_umi);
@@ -29,13 +29,14 @@ pub(crate) fn log_record_counts_of_file(file: &str, tally: &RecordCounts) {
             "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
         );
     }
-    let (what, n) = tally.shorter_than_structure.describe_with_example("reads are shorter than their read structure");
+    let (what, n) =
+        tally.shorter_than_structure.description_with_example_and_count("reads are shorter than their read structure");
     if n > 0 {
         warn!(
             "{file}: {n} {what} and were left out with their mates; check that --umi describes the reads of this file"
         );
     }
-    for (what, n) in tally.describe_missing_data() {
+    for (what, n) in tally.describe_missing_data_counts() {
         warn!("{file}: {n} {what}; check that the file has all reads of the sample, with all their bases");
     }
 }

@@ -53,7 +53,7 @@ unsafe extern "C" {
 }
 
 /// Returns all free memory to the system, including the memory of ended threads.
-pub(crate) fn return_free_memory() {
+pub(crate) fn return_free_memory_to_system() {
     // SAFETY: it may be called at any time and touches only free memory.
     unsafe { mi_collect(true) }
 }

@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use genuma_kmers::Devices;
-use genuma_pair::assay::{Assay, FragmentEndKind};
+use genuma_pair::assay::{Assay, RandomOrFixedEnds};
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
@@ -47,7 +47,7 @@ use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
-use crate::forecast::model::CallInput;
+use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
@@ -58,9 +58,9 @@ use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::{ProvenanceInputs, SAM_PLATFORMS};
-use result_check::WarningRule;
-use result_files::{CallOutputs, OutputOptions};
-use sample_options::{SampleNameOptions, TumourReads};
+use result_check::BlockingWarnings;
+use result_files::{CallOutputs, OptionalOutputs};
+use sample_options::{SampleNameOptions, TumourReadFileOptions};
 use watcher::CallWatcher;
 
 /// Minimum number of occurrences of a k-mer in the tumour reads; rarer k-mers count as sequencing errors. Chosen: the
@@ -108,7 +108,7 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) tumor: TumourReads<true>,
+    pub(crate) tumor: TumourReadFileOptions<true>,
     /// Reads of the normal sample of the same person, given in the same way. Without it the call is tumour-only: the
     /// reference takes the place of the normal, and --reference is needed. Germline variants are then distinguished from somatic
     /// ones by their allele fraction and by --known, so that calls are less certain
@@ -337,13 +337,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let done = outputs.and_then(|outputs| {
         let watched = CallWatcher::start(counting);
         let mut finished = job.run_call(&watched)?;
-        gpu::log_device_counts(&job.resources.devices);
+        gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
         let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
-    aligned_files::log_record_counts(&job.lanes);
+    aligned_files::log_skipped_record_counts(&job.lanes);
     // An interruption can end here too, because its handler removes files in use. The handler's message must then be
     // the last one.
     let undivided = signals::enter_critical_section();
@@ -363,27 +363,27 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Folder and options of the results of a distributed call.
-pub(crate) struct DistributedOutputs<'a> {
+pub(crate) struct DistributedOutputOptions<'a> {
     /// Folder of the results; it is created if it is missing.
     pub(crate) out: &'a Path,
     /// The optional outputs.
-    pub(crate) options: OutputOptions,
+    pub(crate) options: OptionalOutputs,
     /// The warnings on the inputs that the plan contains.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings prevent the results from being written.
-    pub(crate) rule: WarningRule,
+    pub(crate) rule: BlockingWarnings,
 }
 
 /// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
 /// opened before that step, so that a folder without write permission is an error at the start.
 pub(crate) fn finish_distributed_call(
     job: &CallJob,
-    outputs: DistributedOutputs<'_>,
+    outputs: DistributedOutputOptions<'_>,
     watched: &CallWatcher,
     judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
-    let DistributedOutputs { out, options, warnings, rule } = outputs;
+    let DistributedOutputOptions { out, options, warnings, rule } = outputs;
     let _folder = OutputFolder::open(out)?;
     let outputs = CallOutputs::create(out, options)?;
     let mut finished = judge()?;
@@ -413,12 +413,12 @@ fn write_results(
 
 impl Args {
     /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
-    fn warning_rule(&self) -> WarningRule {
-        WarningRule::from_options(self.force, self.strict)
+    fn warning_rule(&self) -> BlockingWarnings {
+        BlockingWarnings::from_options(self.force, self.strict)
     }
 
-    fn output_options(&self) -> anyhow::Result<OutputOptions> {
-        OutputOptions::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
+    fn output_options(&self) -> anyhow::Result<OptionalOutputs> {
+        OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
     }
 
     /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,
@@ -449,7 +449,7 @@ impl Args {
     fn print_forecast(&self, job: &mut CallJob) -> anyhow::Result<()> {
         let (reference, _) = check_inputs(job, self.warning_rule())?;
         job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
-        plan::print_forecast(measure_call_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
+        plan::print_forecast(measure_forecast_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
@@ -468,7 +468,7 @@ impl Args {
             tumour: self.tumor_name.as_deref(),
             normal_option: Some(sample_options::NORMAL_NAME_OPTION),
         };
-        let normal = sample_options::choose_normal_reads(&self.normal, self.reference.as_deref())?;
+        let normal = sample_options::choose_normal_read_source(&self.normal, self.reference.as_deref())?;
         let (samples, mut lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
         if self.plan.is_some() {
             if samples.has_several_tumours() {
@@ -583,7 +583,7 @@ fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
 /// # Errors
 /// The memory budget is too small for the number of threads.
 fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Resources, UsageError> {
-    let memory = memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+    let memory = memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
     let scratch = scratch.unwrap_or(u64::MAX);
     let means =
         Resources { threads: command_line::threads_or_all_cpus(threads), memory, scratch, devices: Devices::default() };
@@ -593,9 +593,9 @@ fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u6
 }
 
 /// Measures the input of a call whose reference has this number of bases.
-fn measure_call_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<CallInput> {
+fn measure_forecast_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<ForecastInput> {
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    Ok(input::measure_call_input(&job.lanes, reference, panel, job.params.k, job.resources.clone()))
+    Ok(input::measure_forecast_input(&job.lanes, reference, panel, job.params.k, job.resources.clone()))
 }
 
 /// Returns whether some reads come from a pipe, which can be read only once.
@@ -609,9 +609,10 @@ fn has_piped_reads(job: &CallJob) -> bool {
 /// # Errors
 /// An input cannot be read; or the header of a file of aligned reads contradicts the reference, and `rule` does not
 /// accept that.
-fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
+fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
-    let lengths = if has_piped_reads(job) { Vec::new() } else { read_lengths::max_length_of_first_reads(&job.lanes)? };
+    let lengths =
+        if has_piped_reads(job) { Vec::new() } else { read_lengths::max_first_read_length_by_sample(&job.lanes)? };
     let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
     for (sample, length) in other_lengths.filter(|_| job.samples.has_normal()) {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);
@@ -619,8 +620,8 @@ fn check_inputs(job: &CallJob, rule: WarningRule) -> anyhow::Result<(Option<u64>
     }
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read_fasta_file(path)?;
-    let warnings = header_check::find_header_contradictions(&job.lanes, &reference, path)?;
-    result_check::check_warnings_by_rule(&warnings, rule)?;
+    let warnings = header_check::find_header_reference_mismatches(&job.lanes, &reference, path)?;
+    result_check::check_no_blocking_warnings(&warnings, rule)?;
     warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
@@ -664,7 +665,7 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         info!("reads come from a pipe: time and memory of the call cannot be estimated");
         return Ok(());
     }
-    let forecast = measure_call_input(job, reference)?.forecast_call(&MEASURED_RATES);
+    let forecast = measure_forecast_input(job, reference)?.forecast_call(&MEASURED_RATES);
     if let Some(why) = forecast.refused {
         bail!("{why}: {}", forecast.advice.join("; "));
     }
@@ -812,7 +813,7 @@ fn log_library_properties(outcome: &CallSummary) {
     for (sample, library) in libraries.iter().skip(usize::from(!outcome.has_normal)) {
         info!("assay of the {sample}: {} ({})", library.assay.assay.name(), library.assay.reason);
     }
-    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == FragmentEndKind::Fixed) {
+    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == RandomOrFixedEnds::Fixed) {
         info!(
             "the fragments of the {sample} end at fixed positions, as amplicons do: each read pair counts as a molecule, and \
              none is removed as a duplicate"
@@ -861,8 +862,8 @@ fn log_warnings(outcome: &CallSummary) {
 
 /// Logs the last line: number of calls, time, memory, and the path of the report.
 fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
-    counter_table::log_own_counters(outcome.counters.as_ref());
-    let passed = result_files::count_passed_by_class(outcome);
+    counter_table::log_counters_of_this_process(outcome.counters.as_ref());
+    let passed = result_files::count_passed_calls_by_class(outcome);
     let classes: Vec<String> = passed.iter().map(|(class, n)| format!("{n} {class}")).collect();
     info!(
         "{} calls pass{}; {:.1} s, {} peak memory; see {}",

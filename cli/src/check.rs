@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use genuma_pair::check::{SamplePairCheck, compare_normal_with_tumours};
+use genuma_pair::check::{SamplePairCheckResult, compare_normal_with_tumours};
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::sketch::SketchParams;
@@ -16,12 +16,12 @@ use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_
 use genuma_somatic::root_positions;
 use genuma_work::ProgressListener;
 use genuma_work::cost::measure_process_cost;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::call::sample_options::{NormalReads, SampleNameOptions, TumourReads};
+use crate::call::sample_options::{NormalReadSource, SampleNameOptions, TumourReadFileOptions};
 use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::ReadLayoutOptions;
@@ -45,7 +45,7 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: TumourReads<true>,
+    tumor: TumourReadFileOptions<true>,
     /// Reads of the normal sample of the same person, given in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
     let (samples, lanes) = args.tumor.open_samples_and_lanes(
-        NormalReads::Files(&args.normal),
+        NormalReadSource::Files(&args.normal),
         SampleNameOptions::default(),
         &args.layout,
         &options,
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgressDisplay::start());
     progress.unit_started("check", Some(meter.clone()));
     let checked = compare_normal_with_tumours(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
-    let pair = |of: &SamplePairCheck| {
+    let pair = |of: &SamplePairCheckResult| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {
             root_positions::locate_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
@@ -134,12 +134,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         text += &text::format_pair_summary(pair, &of.libraries, of.bases);
     }
     logging::print_result(text)?;
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
         let results = || checked.iter().zip(&pairs);
         let Some((first, pair)) = results().next() else { return Ok(()) };
         let other = |((of, pair), sample)| -> OtherTumourReport<'_> {
-            let (of, pair): (&SamplePairCheck, &SamplePairSummary) = (of, pair);
+            let (of, pair): (&SamplePairCheckResult, &SamplePairSummary) = (of, pair);
             let sample: &String = sample;
             OtherTumourReport { sample, bases: of.bases, pair, library: &of.libraries }
         };
@@ -152,7 +152,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             aligned: aligned_files::record_counts_to_json(&lanes),
             other_tumours: results().zip(samples.tumour_names()).skip(1).map(other).collect(),
         };
-        json_file::add_json_output(path, json_file::schema::CHECK_SCHEMA, &serde_json::to_value(&report)?, &mut set)?;
+        json_file::add_json_output(
+            path,
+            json_file::schema::CHECK_SCHEMA_NUMBER,
+            &serde_json::to_value(&report)?,
+            &mut set,
+        )?;
     }
     if let Some(prefix) = &args.multiqc {
         let results: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
@@ -163,7 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         )?;
     }
     set.publish_all()?;
-    aligned_files::log_record_counts(&lanes);
+    aligned_files::log_skipped_record_counts(&lanes);
     let cost = measure_process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())

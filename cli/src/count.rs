@@ -23,7 +23,7 @@ use crate::errors::{UsageError, require_existing_folder};
 use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::table_note::TableNote;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use genuma_work::{folder, signals};
 
 use crate::{aligned_files, command_line, fpga, gpu, multiqc, size_format};
@@ -172,9 +172,10 @@ impl Args {
 
     /// Returns the parameters of the k-mer counter. Its memory is that of the process less the memory that the rest of
     /// the process needs.
-    fn count_params(&self, files: usize) -> Result<CountParams, UsageError> {
+    fn kmer_count_params(&self, files: usize) -> Result<CountParams, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
-        let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+        let memory =
+            self.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
         let reserve =
             BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64 + MEMORY_PER_FILE_BYTES * files as u64;
         let min_memory_bytes = reserve + 2 * min_memory_bytes(threads);
@@ -206,9 +207,9 @@ impl Args {
         let options = AlignedOptions { pair_mates: false, reference: genome, ..AlignedOptions::default() };
         let mut lanes = Vec::new();
         for ((_, files), sample) in samples.iter().zip(0u8..) {
-            lanes.extend(Lane::from_files(sample, files, MateLayout::Single, &options)?);
+            lanes.extend(Lane::group_files_into_lanes(sample, files, MateLayout::Single, &options)?);
         }
-        let params = self.count_params(lanes.len())?;
+        let params = self.kmer_count_params(lanes.len())?;
         for folder in [self.output_folder(), &params.work_dir] {
             require_existing_folder(folder, &folder.display().to_string())?;
         }
@@ -221,7 +222,7 @@ impl Args {
         let devices = self.gpu.choose_counting_devices(&lanes, self.k, params.threads, params.memory_bytes)?;
         let devices = self.fpga.add_scatter_device(devices, self.k)?;
         let params = CountParams { devices, ..params };
-        let folder = resume::work_folder_for(&params.work_dir, &self.out);
+        let folder = resume::work_folder_of_count(&params.work_dir, &self.out);
         let outputs =
             [&self.out].into_iter().chain(&self.histogram).chain(&self.json).chain(&self.multiqc).map(PathBuf::as_path);
         let inputs = lanes.iter().flat_map(Lane::paths);
@@ -229,7 +230,7 @@ impl Args {
         if !self.resume {
             disk_space::check_free_space(
                 &params.work_dir,
-                disk_space::estimate_spill_bytes(&lanes, params.memory_bytes),
+                disk_space::estimate_max_spill_bytes(&lanes, params.memory_bytes),
             )?;
             folder::remove_interrupted_run(&folder)?;
             outputs::keep_finished_steps_on_interruption(None);
@@ -268,7 +269,7 @@ impl Args {
         let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
         let note = TableNote::for_counted_table(self.k, self.min_count, self.min_base_quality, names);
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
 
@@ -276,7 +277,7 @@ impl Args {
         let devices = &params.devices;
         let outcome = CountOutcome { note, stats, spectra, shares, devices, written, costs };
         if let Some(path) = &self.histogram {
-            outcome.write_histogram(path, &mut set)?;
+            outcome.add_kmer_spectrum_file(path, &mut set)?;
         }
         if let Some(path) = &self.json {
             outcome.write_json(
@@ -295,8 +296,8 @@ impl Args {
             signals::set_interrupt_handler(None);
         }
         drop(progress);
-        aligned_files::log_record_counts(lanes);
-        gpu::log_device_counts(&params.devices);
+        aligned_files::log_skipped_record_counts(lanes);
+        gpu::log_kmers_counted_by_devices(&params.devices);
         fpga::log_scattered_batches(&params.devices);
         info!(
             "{} distinct {}-mers of {} have a count of {} or more; {:.1} s, {} of memory at most; wrote {}",

@@ -33,7 +33,7 @@ impl NoteKind {
 }
 
 impl Cell {
-    fn exact(text: String) -> Cell {
+    fn exact_value(text: String) -> Cell {
         Cell { text, note: None }
     }
 
@@ -55,10 +55,10 @@ impl Cell {
 /// Returns the rows of the table for a group of processes: name of the counter, and cell. All groups have the same
 /// rows.
 fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)> {
-    let seconds = |time: f64| Cell::exact(format!("{time:.2}"));
+    let seconds = |time: f64| Cell::exact_value(format!("{time:.2}"));
     let count = |count: &CounterValue| Cell::from_count(count, group_thousands);
     let bytes = |count: &CounterValue| Cell::from_count(count, format_bytes);
-    let number = |number: u64| Cell::exact(group_thousands(number));
+    let number = |number: u64| Cell::exact_value(group_thousands(number));
     let fixed = [
         ("user CPU time, s", seconds(counters.user_cpu_s)),
         ("system CPU time, s", seconds(counters.system_cpu_s)),
@@ -83,7 +83,7 @@ fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)
         let here = resident.get(&node).copied().unwrap_or(0);
         let cell = match &counters.resident_missing {
             Some(why) => Cell { text: "-".to_owned(), note: Some((NoteKind::Missing, why.clone())) },
-            None => Cell::exact(format!("{:.1}%", 100.0 * here as f64 / all.max(1) as f64)),
+            None => Cell::exact_value(format!("{:.1}%", 100.0 * here as f64 / all.max(1) as f64)),
         };
         rows.push((format!("memory on node {node}"), cell));
     }
@@ -156,7 +156,7 @@ pub(crate) fn log_counter_table(columns: &[(String, &ProcessCounters)], machine:
 }
 
 /// Logs the table of the counters of this process, if they were recorded.
-pub(crate) fn log_own_counters(counters: Option<&RunCounters>) {
+pub(crate) fn log_counters_of_this_process(counters: Option<&RunCounters>) {
     if let Some(RunCounters { process, machine }) = counters {
         log_counter_table(&[("genuma".to_owned(), process)], Some(machine));
     }
@@ -170,26 +170,26 @@ mod tests {
         ProcessCounters {
             user_cpu_s: 12.345,
             system_cpu_s: 0.5,
-            max_resident_bytes: CounterValue::exact(3 << 30),
+            max_resident_bytes: CounterValue::exact_value(3 << 30),
             voluntary_switches: 1234,
             involuntary_switches: 7,
             cpu_migrations: CounterValue::at_least(5, "sampled"),
             minor_faults: 100,
             major_faults: 0,
-            disk_read_bytes: CounterValue::exact(0),
-            disk_write_bytes: CounterValue::exact(4096),
-            disk_wait_ms: CounterValue::missing("off"),
-            cycles: CounterValue::missing("forbidden"),
-            instructions: CounterValue::missing("forbidden"),
+            disk_read_bytes: CounterValue::exact_value(0),
+            disk_write_bytes: CounterValue::exact_value(4096),
+            disk_wait_ms: CounterValue::missing_value("off"),
+            cycles: CounterValue::missing_value("forbidden"),
+            instructions: CounterValue::missing_value("forbidden"),
             llc_misses: CounterValue { value: Some(9), at_least: false, note: Some("extrapolated".to_owned()) },
-            remote_loads: CounterValue::missing("no PMU"),
+            remote_loads: CounterValue::missing_value("no PMU"),
             resident_bytes_by_node: BTreeMap::from([(0, 300), (2, 100)]),
             resident_missing: None,
         }
     }
 
     fn machine() -> NumaBalancingCounters {
-        let count = CounterValue::exact;
+        let count = CounterValue::exact_value;
         NumaBalancingCounters {
             numa_hint_faults: count(3),
             numa_hint_faults_local: count(2),
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn hint_faults_that_are_off_are_not_zero() {
-        let off = CounterValue::missing("balancing is off");
+        let off = CounterValue::missing_value("balancing is off");
         let machine = NumaBalancingCounters {
             numa_hint_faults: off.clone(),
             numa_hint_faults_local: off.clone(),

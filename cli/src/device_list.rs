@@ -24,7 +24,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which this process checks whether the child process has ended, after the child closed its output.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// If this process is a child that [`describe_devices`] started, lists the devices, prints them as JSON and
+/// If this process is a child that [`list_devices_for_display`] started, lists the devices, prints them as JSON and
 /// returns the exit code. Otherwise returns `None`.
 pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
     let parent = std::env::var_os(CHILD_VARIABLE)?;
@@ -47,7 +47,7 @@ pub(crate) fn list_devices_if_child() -> Option<ExitCode> {
 
 /// Lists the OpenCL devices in a child process. The result is for display: its devices cannot be opened. If the drivers
 /// fail, the list of devices is empty and `missing` has the reason.
-pub(crate) fn describe_devices() -> DiscoveredDevices {
+pub(crate) fn list_devices_for_display() -> DiscoveredDevices {
     let limit = std::env::var(TIME_LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
     list_in_child(limit.unwrap_or(TIME_LIMIT))
         .unwrap_or_else(|why| DiscoveredDevices { devices: Vec::new(), missing: vec![why] })
@@ -56,7 +56,7 @@ pub(crate) fn describe_devices() -> DiscoveredDevices {
 /// Finds the OpenCL devices for use: they can be opened. The drivers are called in this process only if a child process
 /// has listed at least one device before.
 pub(crate) fn find_devices() -> DiscoveredDevices {
-    let described = describe_devices();
+    let described = list_devices_for_display();
     if described.devices.is_empty() { described } else { genuma_gpu::find_devices() }
 }
 

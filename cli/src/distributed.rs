@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use genuma_reads::Lane;
 use genuma_reads::checksum::md5_hex;
-use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
 use genuma_somatic::provenance::Provenance;
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_storage::RunStore;
@@ -52,7 +52,7 @@ pub(crate) struct DistributedPlan {
     /// The command that planned the call, and its inputs.
     pub(crate) provenance: Provenance,
     /// Input and parameters of the call, which all steps use.
-    pub(crate) call: DistributedCall,
+    pub(crate) call: DistributedCallPlan,
 }
 
 /// One step of a distributed call, with the resources of its tasks.
@@ -77,7 +77,7 @@ pub(crate) struct StepPlan {
 impl StepPlan {
     /// Returns the memory to request from a scheduler for one task (MiB): the memory budget of genuma, and a margin for
     /// memory that the kernel uses for the process.
-    pub(crate) fn requested_memory_mb(&self) -> u64 {
+    pub(crate) fn task_memory_request_mib(&self) -> u64 {
         self.memory_mb + self.memory_mb / 10 + 128
     }
 }
@@ -94,7 +94,7 @@ impl DistributedPlan {
             plan: JsonOutput<&'a DistributedPlan>,
             checksum: String,
         }
-        let plan = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA, self);
+        let plan = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA_NUMBER, self);
         let checksum = compute_checksum(&serde_json::to_value(&plan)?);
         Ok(serde_json::to_vec_pretty(&ChecksummedPlan { plan, checksum })?)
     }
@@ -148,7 +148,7 @@ impl DistributedPlan {
     ///
     /// # Errors
     /// The file has changed or is not the planned one, or its metadata cannot be read.
-    pub(crate) fn check_unchanged(&self, role: &str, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn check_input_unchanged(&self, role: &str, path: &Path) -> anyhow::Result<()> {
         let now = Fingerprint::describe_file(role, path)?;
         let then =
             |line: &&str| line.starts_with(&format!("{role} ")) && line.contains(&format!("{} of ", path.display()));

@@ -20,7 +20,7 @@ pub(crate) struct UsageError(pub String);
 /// the program.
 #[derive(Debug, thiserror::Error)]
 #[error("the program failed with exit code {0}")]
-pub(crate) struct ProgramExit(pub u8);
+pub(crate) struct ChildProgramFailed(pub u8);
 
 /// Converts an error of the reads crate: if a file cannot be read, the error is kept; any other error is a mistake in
 /// the list of files, a [`UsageError`].
@@ -46,9 +46,9 @@ pub(crate) fn require_existing_folder(path: &Path, name: &str) -> anyhow::Result
 }
 
 /// Prints an error in one line, and returns the exit code: 2 for wrong usage, else 1. If a program that genuma ran has
-/// failed ([`ProgramExit`]), prints nothing and returns the exit code of that program.
+/// failed ([`ChildProgramFailed`]), prints nothing and returns the exit code of that program.
 pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
-    if let Some(ProgramExit(code)) = error.downcast_ref() {
+    if let Some(ChildProgramFailed(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
     logging::log_line(&format!("genuma: error: {}{}", format_error_line(error), memory_advice(error)));
@@ -87,7 +87,7 @@ const THREAD_SPAWN_PANICS: [&str; 4] = [
 
 /// Installs a panic hook that prints an error message and ends the program when a library panics because the system
 /// refuses to start a thread.
-pub(crate) fn report_thread_spawn_failures() {
+pub(crate) fn install_thread_spawn_panic_hook() {
     let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         if panic.payload_as_str().is_some_and(|said| THREAD_SPAWN_PANICS.iter().any(|words| said.contains(words))) {

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use genuma_simulate::evaluate::{
     ErrorsByRegion, EvaluationInputs, FilterMode, evaluate_calls, format_evaluation_tables,
 };
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 
 use crate::{json_file, logging};
 
@@ -68,12 +68,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     })?;
     let kinds = args.regions.as_deref().map(|path| ErrorsByRegion::from_evaluation(&outcome, path)).transpose()?;
     if let Some(path) = &args.json {
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         let mut json = outcome.to_json();
         if let Some(kinds) = &kinds {
             json["kinds"] = serde_json::to_value(kinds)?;
         }
-        json_file::add_json_output(path, json_file::schema::EVALUATION_SCHEMA, &json, &mut set)?;
+        json_file::add_json_output(path, json_file::schema::EVALUATION_SCHEMA_NUMBER, &json, &mut set)?;
         set.publish_all()?;
     }
     logging::print_result(

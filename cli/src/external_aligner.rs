@@ -39,7 +39,7 @@ impl ReadFileOptions {
     ///
     /// # Errors
     /// [`UsageError`] if `--reference` is given.
-    pub(crate) fn check_unused(&self, program: &str) -> Result<(), UsageError> {
+    pub(crate) fn check_reference_not_given(&self, program: &str) -> Result<(), UsageError> {
         match &self.reference {
             None => Ok(()),
             Some(path) => Err(UsageError(format!(

@@ -64,7 +64,7 @@ fn simulator_folder() -> Result<PathBuf, UsageError> {
 /// Logs how many batches of reads the FPGA and the threads scattered, if an FPGA is used.
 pub(crate) fn log_scattered_batches(devices: &Devices) {
     if let ScatterDevice::SimulatedFpga(fpga) = devices.scatter_device() {
-        let [all, on_device] = fpga.num_batches();
+        let [all, on_device] = fpga.num_total_and_device_batches();
         info!("{on_device} of {all} batches of reads were scattered by a {fpga}; threads scattered the others");
     }
 }

@@ -3,8 +3,12 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use genuma_gpu::{Device, DeviceDescription, DeviceKind, DeviceTestSettings, has_device_files, measure_device_rates};
-use genuma_kmers::{DeviceTimeGain, Devices, ExpectedKmers, estimate_device_gain};
+use genuma_gpu::{
+    Device, DeviceDescription, DeviceKind, DeviceTestSettings, has_gpu_device_files, measure_device_rates,
+};
+use genuma_kmers::{
+    CountingTimesWithAndWithoutDevices, Devices, ExpectedKmers, estimate_times_with_and_without_devices,
+};
 use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
@@ -83,7 +87,7 @@ impl GpuOptions {
         let (why, devices) = match &self.gpu {
             GpuChoice::Off => return Ok(Devices::default()),
             // No device was requested and the machine has none.
-            GpuChoice::Auto if !has_device_files() => {
+            GpuChoice::Auto if !has_gpu_device_files() => {
                 debug!("no GPU: k-mers are counted by threads");
                 return Ok(Devices::default());
             }
@@ -101,10 +105,10 @@ impl GpuOptions {
 /// Returns the devices that are expected to save time, and their names. If there are none, the text is the reason.
 fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
     let none = |why: String| (why, Devices::default());
-    if !has_device_files() {
+    if !has_gpu_device_files() {
         return none("there is no GPU".into());
     }
-    if !DeviceTimeGain::could_be_worthwhile(kmers, threads) {
+    if !CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(kmers, threads) {
         return none("there are too few k-mers for a GPU to save time".into());
     }
     if memory < MIN_AUTO_MEMORY_BYTES {
@@ -137,9 +141,9 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
         let why = if missing.is_empty() { "OpenCL finds no usable GPU".into() } else { missing };
         return none(why);
     }
-    let gain = estimate_device_gain(kmers, threads, &measured);
+    let gain = estimate_times_with_and_without_devices(kmers, threads, &measured);
     let took = format!("{:.0} s expected with GPU, {:.0} s without", gain.with_devices_s, gain.threads_s);
-    match gain.is_worthwhile() {
+    match gain.are_devices_worthwhile() {
         true => (format!("{} ({took})", names.join(" and ")), Devices::new(devices)),
         false => none(format!("{} would save no time ({took})", names.join(" and "))),
     }
@@ -193,7 +197,7 @@ fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
 }
 
 /// Logs for each device how many k-mers it counted.
-pub(crate) fn log_device_counts(devices: &Devices) {
+pub(crate) fn log_kmers_counted_by_devices(devices: &Devices) {
     devices.summary().into_iter().for_each(|line| info!("{line}"));
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_mangen::Man;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
 /// Write the manual pages: one for genuma and one for each command and subcommand.
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(&args.dir).with_context(failed)?;
     let mut genuma = crate::Cli::command().disable_help_subcommand(true);
     genuma.build();
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     let mut commands = vec![&genuma];
     let mut num_visited = 0;
     while let Some(command) = commands.get(num_visited).copied() {
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let page = Man::new(command.clone());
         let mut file = AtomicFile::create(args.dir.join(page.get_filename()))?;
         page.render(&mut file).with_context(failed)?;
-        set.add_file(file.flush_buffer()?);
+        set.add_file(file.flush_to_partial_file()?);
     }
     Ok(set.publish_all()?)
 }

@@ -11,7 +11,7 @@ use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::mutation_context::mutation_context_names;
 use genuma_somatic::sample_names;
 use genuma_somatic::sample_summary::SampleSummary;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use serde_json::{Map, Value, json};
 
 use crate::json_file;
@@ -145,7 +145,11 @@ impl Column {
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn add_section_files(prefix: &Path, sections: &[MultiqcSection], set: &mut FileSet) -> anyhow::Result<()> {
+pub(crate) fn add_section_files(
+    prefix: &Path,
+    sections: &[MultiqcSection],
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<()> {
     sections.iter().filter(|section| !section.rows.is_empty()).try_for_each(|section| {
         json_file::add_json_file(&append_suffix(prefix, &section.file_suffix()), &section.to_json(), set)
     })

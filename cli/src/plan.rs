@@ -11,15 +11,15 @@ use clap::value_parser;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use serde::Serialize;
 
-use crate::call::sample_options::{SampleNameOptions, TumourReads, choose_normal_reads};
+use crate::call::sample_options::{SampleNameOptions, TumourReadFileOptions, choose_normal_read_source};
 use crate::call::{disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
 use crate::forecast::input;
-use crate::forecast::model::{CallForecast, CallInput};
+use crate::forecast::model::{CallForecast, ForecastInput};
 use crate::forecast::rates::{CostRates, MEASURED_RATES};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::read_layout::ReadLayoutOptions;
@@ -56,7 +56,7 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    tumor: TumourReads<false>,
+    tumor: TumourReadFileOptions<false>,
     /// Reads of the normal sample of the same person, given in the same way; without them a tumour-only call is
     /// forecast, with the reference in place of the normal
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
@@ -147,10 +147,10 @@ fn parse_non_negative_number(text: &str) -> Result<f64, String> {
 
 /// The forecast of a call with energy and cost, as it is written as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct CallPlan {
+pub(crate) struct ForecastWithCost {
     /// Version of genuma that made the forecast.
     genuma: &'static str,
-    input: CallInput,
+    input: ForecastInput,
     /// Number of earlier runs to which the rates were calibrated (`--from`); 0 for the built-in rates.
     num_earlier_runs: usize,
     rates: CostRates,
@@ -183,7 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// # Errors
 /// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
 pub(crate) fn print_forecast(
-    input: CallInput,
+    input: ForecastInput,
     runs: &[EarlierRun],
     gpu: &gpu::GpuOptions,
     costs: &CostOptions,
@@ -198,7 +198,7 @@ pub(crate) fn print_forecast(
     let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
     let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
     let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
-    let plan = CallPlan {
+    let plan = ForecastWithCost {
         genuma: env!("CARGO_PKG_VERSION"),
         input,
         num_earlier_runs: runs.len(),
@@ -210,11 +210,16 @@ pub(crate) fn print_forecast(
         cost,
     };
     if let Some(path) = json {
-        let mut set = FileSet::default();
-        json_file::add_json_output(path, json_file::schema::FORECAST_SCHEMA, &serde_json::to_value(&plan)?, &mut set)?;
+        let mut set = AtomicFileSet::default();
+        json_file::add_json_output(
+            path,
+            json_file::schema::FORECAST_SCHEMA_NUMBER,
+            &serde_json::to_value(&plan)?,
+            &mut set,
+        )?;
         set.publish_all()?;
     }
-    logging::print_result(text::render_call_plan(&plan))?;
+    logging::print_result(text::render_forecast_with_cost(&plan))?;
     if !plan.forecast.fits {
         bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
     }
@@ -222,10 +227,10 @@ pub(crate) fn print_forecast(
 }
 
 impl Args {
-    fn call_input(&self) -> anyhow::Result<CallInput> {
+    fn call_input(&self) -> anyhow::Result<ForecastInput> {
         let resources = Resources {
             threads: command_line::threads_or_all_cpus(self.threads),
-            memory: self.memory.unwrap_or_else(memory_limits::default_memory_bytes),
+            memory: self.memory.unwrap_or_else(memory_limits::default_memory_budget_bytes),
             scratch: match self.scratch {
                 Some(scratch) => scratch,
                 None => {
@@ -247,7 +252,7 @@ impl Args {
             let bases = [normal, tumour];
             let bytes = bases.map(|n| (n as f64 * MEASURED_RATES.gzip_bytes_per_base) as u64);
             let packed_bytes = bases.iter().map(|&n| (n as f64 * MEASURED_RATES.packed_bytes_per_base) as u64).sum();
-            return Ok(CallInput {
+            return Ok(ForecastInput {
                 bases,
                 file_bytes: bytes,
                 num_samples: 2,
@@ -263,13 +268,13 @@ impl Args {
         }
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
-        let normal = choose_normal_reads(&self.normal, self.reference.as_deref())?;
+        let normal = choose_normal_read_source(&self.normal, self.reference.as_deref())?;
         let (_, lanes) =
             self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
         let k = choose_kmer_length(self.k, &lanes);
-        Ok(input::measure_call_input(&lanes, reference, panel_bytes(k)?, k, resources))
+        Ok(input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources))
     }
 }
 

@@ -12,12 +12,12 @@ use clap::Args as ClapArgs;
 use genuma_gpu::{Device, DeviceTestSettings, measure_device_rates};
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::placement_check::{PlacementOutcome, check_memory_and_thread_placement};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::DeviceProfile;
 use genuma_probe::{MachineProfile, smbios};
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use tracing::{info, warn};
 
 use crate::device_list;
@@ -121,7 +121,7 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
         "measuring takes about {:.0} s on an idle machine; other programs make it slower and less accurate",
         plan.expected_s().max(1.0)
     );
-    let machine = MachineDescription {
+    let machine = UnmeasuredMachineFacts {
         theory: smbios::read_theoretical_bandwidth(Path::new(smbios::SMBIOS_TABLE_PATH)),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()),
         unix_time_s: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
@@ -171,14 +171,14 @@ fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
 /// Writes machine.html into `folder` and, if the profile is `new` (not loaded from a file), machine.json.
 fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", folder.display()))?;
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     let mut page = AtomicFile::create(folder.join("machine.html"))?;
     page.write_all(report::machine::render_page(profile).as_bytes())?;
-    set.add_file(page.flush_buffer()?);
+    set.add_file(page.flush_to_partial_file()?);
     if new {
         let mut json = AtomicFile::create(folder.join("machine.json"))?;
         profile.write_json(&mut json)?;
-        set.add_file(json.flush_buffer()?);
+        set.add_file(json.flush_to_partial_file()?);
     }
     set.publish_all()?;
     info!("wrote {}", folder.join("machine.html").display());
@@ -190,7 +190,10 @@ fn write_results(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::
 fn print_placement_check(json: bool) -> anyhow::Result<()> {
     let report = check_memory_and_thread_placement(&Sysfs::new().topology()?);
     let text = if json {
-        format!("{}\n", serde_json::to_string_pretty(&JsonOutput::with_schema(schema::PLACEMENT_SCHEMA, &report))?)
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&JsonOutput::with_schema(schema::PLACEMENT_CHECK_SCHEMA_NUMBER, &report))?
+        )
     } else {
         report.to_string()
     };

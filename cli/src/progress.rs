@@ -147,7 +147,7 @@ impl Drop for UnitProgressDisplay {
 impl RunningUnit {
     fn show(&self) {
         let (done, total, what) =
-            self.meter.as_ref().map_or((0, 0, ""), |m| (m.bytes_done(), m.bytes_total(), m.contents()));
+            self.meter.as_ref().map_or((0, 0, ""), |m| (m.bytes_done(), m.bytes_total(), m.counted_contents()));
         match &self.bar {
             Some(bar) if self.meter.is_some() => {
                 bar.set_length(total);

@@ -58,7 +58,7 @@ impl ReadLayoutOptions {
             _ => MateLayout::Pairs,
         };
         let structures = self.read_structures(role)?;
-        let lanes = Lane::from_files(sample, files, layout, options).map_err(convert_lane_error)?;
+        let lanes = Lane::group_files_into_lanes(sample, files, layout, options).map_err(convert_lane_error)?;
         Ok(match structures {
             Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
             None => lanes,

@@ -18,7 +18,7 @@ use genuma_strategy::merge::PgHeaderLine;
 use genuma_strategy::run::{Error, RunPlan, RunSummary};
 use genuma_strategy::{Invocation, Strategy, command_presets, cpu_layout, index_replicas};
 use genuma_work::ProgressListener;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use genuma_work::signals;
 use tracing::{debug, info, warn};
 
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let invocation = args.read_args.parse_command(&args.command)?;
     let out = args.output_path(&invocation)?;
     refuse_binary_output(out.as_deref())?;
-    invocation.check_installed()?;
+    invocation.check_program_and_index_exist()?;
     let topology = Sysfs::new().topology()?;
     let num_cpus = topology.allowed.cpus.len().max(1);
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(num_cpus);
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         index_replicas::remove_all_replicas();
         None
     })));
-    let prepared = index_replicas::prepare_index(&invocation, strategy, &cpu_slots)?;
+    let prepared = index_replicas::replicate_index_if_mapped(&invocation, strategy, &cpu_slots)?;
     if let Some(note) = &prepared.note {
         info!("{note}");
     }
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         stderr_logging: if alone { StderrLogging::Forward } else { StderrLogging::Debug },
     };
     debug!("{} threads on {} instances", threads, plan.cpu_slots.len());
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     let Some(summary) = run_plan(&plan, out.as_ref(), &mut set)? else { return Ok(()) };
     drop(prepared.replicas);
     let outcome = RunOutcome {
@@ -184,7 +184,7 @@ fn choose_strategy(
 fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
     for (file, tally) in &summary.aligned {
         let file = file.display().to_string();
-        aligned_files::log_record_counts_of_file(&file, tally);
+        aligned_files::log_skipped_record_counts_of_file(&file, tally);
         let with_mates = tally.records - tally.secondary - tally.supplementary - tally.unpaired;
         if matches!(reads, ReadFiles::Single(_)) && with_mates > 0 {
             warn!(
@@ -229,7 +229,7 @@ fn refuse_binary_output(out: Option<&Path>) -> Result<(), UsageError> {
 
 /// Runs the aligner. The records go to a new file in `set` or to standard output. Returns `None` if the reader of
 /// standard output has closed the pipe.
-fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow::Result<Option<RunSummary>> {
+fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut AtomicFileSet) -> anyhow::Result<Option<RunSummary>> {
     let meter = Arc::new(ProgressCounters::default());
     let progress = UnitProgressDisplay::start();
     progress.unit_started("run", Some(Arc::clone(&meter)));
@@ -237,7 +237,7 @@ fn run_plan(plan: &RunPlan, out: Option<&PathBuf>, set: &mut FileSet) -> anyhow:
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
             let summary = plan.run_instances(meter, &mut file)?;
-            set.add_file(file.flush_buffer()?);
+            set.add_file(file.flush_to_partial_file()?);
             Ok(Some(summary))
         }
         None => {

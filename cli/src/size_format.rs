@@ -30,7 +30,7 @@ pub(crate) fn format_bytes(bytes: u64) -> String {
 }
 
 /// Formats bytes as the value of an option, rounded up to 0.1G or 1M: `1.6G`, `512M`.
-pub(crate) fn format_option_value(bytes: u64) -> String {
+pub(crate) fn format_bytes_as_option_value(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         let tenths = (u128::from(bytes) * 10).div_ceil(1 << 30);
         return match tenths % 10 {
@@ -93,10 +93,10 @@ mod tests {
         assert_eq!(format_bases(2_999_400), "3.0 Mbases");
         assert_eq!(format_bases(90_200_000_000), "90 Gbases");
         for (bytes, text) in [(1, "1M"), (512 << 20, "512M"), (3 << 29, "1.5G"), (1 << 34, "16G")] {
-            assert_eq!(format_option_value(bytes), text);
+            assert_eq!(format_bytes_as_option_value(bytes), text);
         }
         for bytes in [12_345_678, (1 << 30) + 1, 987_654_321_987] {
-            assert!(parse_bytes(&format_option_value(bytes)).unwrap() >= bytes, "{bytes}");
+            assert!(parse_bytes(&format_bytes_as_option_value(bytes)).unwrap() >= bytes, "{bytes}");
         }
     }
 

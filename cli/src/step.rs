@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use genuma_somatic::distributed_call::{DistributedCall, StepKind, StepTask, TaskRunner};
+use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind, StepTask, TaskRunner};
 use genuma_somatic::pipeline::{CallJob, Resources};
 use genuma_storage::RunStore;
 use genuma_storage::step_output::{self, StepOutput};
@@ -14,10 +14,10 @@ use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
-use crate::call::result_check::WarningRule;
-use crate::call::result_files::OutputOptions;
+use crate::call::result_check::BlockingWarnings;
+use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
-use crate::call::{DistributedOutputs, finish_distributed_call};
+use crate::call::{DistributedOutputOptions, finish_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -162,7 +162,7 @@ fn run_task(
         TaskRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
     if step.kind != StepKind::Finish {
         runner.run_task(step)?;
-        let object = plan.call.find_task_output(run_store, step)?;
+        let object = plan.call.open_task_output(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
             format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.name())
         }));
@@ -183,12 +183,12 @@ fn run_task(
         traced_variants: Vec::new(),
         provenance: plan.provenance.clone(),
     };
-    let rule = WarningRule::from_options(args.force, args.strict);
+    let rule = BlockingWarnings::from_options(args.force, args.strict);
     if args.signatures.is_some() && plan.call.reference.is_none() {
         return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
     }
-    let options = OutputOptions::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
-    let outputs = DistributedOutputs { out, options, warnings: plan.warnings.clone(), rule };
+    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
+    let outputs = DistributedOutputOptions { out, options, warnings: plan.warnings.clone(), rule };
     finish_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
@@ -209,7 +209,7 @@ fn random_number() -> u32 {
     RandomState::new().build_hasher().finish() as u32
 }
 
-fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result<StepTask, UsageError> {
+fn parse_step(name: &str, number: Option<u32>, call: &DistributedCallPlan) -> Result<StepTask, UsageError> {
     // The parser accepts known names only.
     let kind = StepKind::from_command_line_name(name).ok_or_else(|| UsageError(format!("{name}: no such step")))?;
     let tasks = call.num_tasks_of_step(kind);
@@ -228,38 +228,41 @@ fn parse_step(name: &str, number: Option<u32>, call: &DistributedCall) -> Result
 fn check_inputs_unchanged(plan: &DistributedPlan, step: StepTask) -> anyhow::Result<()> {
     if step.kind == StepKind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
-            lane.paths()
-                .try_for_each(|path| plan.check_unchanged(&plan.call.samples.display_name(lane.sample.into()), path))?;
+            lane.paths().try_for_each(|path| {
+                plan.check_input_unchanged(&plan.call.samples.display_name(lane.sample.into()), path)
+            })?;
         }
     }
-    let DistributedCall { reference, screen, panel, targets, known, gff, .. } = &plan.call;
+    let DistributedCallPlan { reference, screen, panel, targets, known, gff, .. } = &plan.call;
     if let Some(path) = reference
         && matches!(step.kind, StepKind::Count | StepKind::Pick | StepKind::Place | StepKind::Finish)
     {
-        plan.check_unchanged("reference", path)?;
+        plan.check_input_unchanged("reference", path)?;
     }
     if let Some(panel) = panel
         && step.kind == StepKind::Finish
     {
-        plan.check_unchanged("panel", &panel.table)?;
+        plan.check_input_unchanged("panel", &panel.table)?;
     }
     if let Some(known) = known
         && step.kind == StepKind::Finish
     {
-        plan.check_unchanged("known", &known.path)?;
+        plan.check_input_unchanged("known", &known.path)?;
     }
     if let Some(gff) = gff
         && step.kind == StepKind::Finish
     {
-        plan.check_unchanged("gff", &gff.path)?;
+        plan.check_input_unchanged("gff", &gff.path)?;
     }
     if let Some(targets) = targets
         && matches!(step.kind, StepKind::Count | StepKind::Finish)
     {
-        plan.check_unchanged("targets", &targets.path)?;
+        plan.check_input_unchanged("targets", &targets.path)?;
     }
     match screen {
-        Some(path) if matches!(step.kind, StepKind::Count | StepKind::Finish) => plan.check_unchanged("screen", path),
+        Some(path) if matches!(step.kind, StepKind::Count | StepKind::Finish) => {
+            plan.check_input_unchanged("screen", path)
+        }
         _ => Ok(()),
     }
 }
@@ -267,7 +270,7 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: StepTask) -> anyhow::Res
 /// Returns whether the run store has a valid object of the task. A damaged object, or one of another plan, counts as
 /// missing, with a warning.
 fn is_task_done(plan: &DistributedPlan, run_store: &RunStore, step: StepTask) -> anyhow::Result<bool> {
-    match plan.call.find_task_output(run_store, step) {
+    match plan.call.open_task_output(run_store, step) {
         Ok(object) => Ok(object.is_some()),
         Err(step_output::Error::Damaged { object, what }) => {
             warn!(
@@ -293,7 +296,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
         let objects: Vec<Option<StepOutput>> = plan
             .call
             .tasks_of_step(kind)
-            .map(|step| plan.call.find_task_output(run_store, step))
+            .map(|step| plan.call.open_task_output(run_store, step))
             .collect::<Result<_, _>>()?;
         let done: Vec<&StepOutput> = objects.iter().flatten().collect();
         // The sum of an empty iterator of floats is -0.

@@ -18,7 +18,7 @@ use clap::{Subcommand, value_parser};
 use genuma_flash::TableScan;
 use genuma_kmers::MAX_SAMPLES;
 use genuma_work::cost::measure_process_cost;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
@@ -230,7 +230,7 @@ impl CombineArgs {
     ) -> anyhow::Result<Vec<String>> {
         let names = match counts {
             CountMode::Columns => column_names(tables),
-            CountMode::Samples => vec![TableDerivation::COUNTS_OF_SAMPLES.to_owned()],
+            CountMode::Samples => vec![TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned()],
             _ => {
                 let first = &tables[0].note.samples;
                 let same = counts_of_first || tables.iter().all(|table| table.note.samples == *first);
@@ -326,7 +326,8 @@ impl ResourceArgs {
     /// The memory is too small.
     fn usable_memory_bytes(self, tables: usize, page_bytes: u64) -> Result<u64, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
-        let memory = self.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+        let memory =
+            self.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
         let reserve = BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64;
         let min_memory_bytes = reserve + (16 << 20) + 2 * page_bytes;
         if memory < min_memory_bytes {
@@ -413,7 +414,7 @@ fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: Co
     let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
     let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
     let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
-    let counts = if added.is_some() { TableDerivation::COUNTS_OF_SAMPLES.to_owned() } else { counts.name() };
+    let counts = if added.is_some() { TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned() } else { counts.name() };
     let samples = added.unwrap_or(num_samples as u64);
     TableDerivation { operation: operation.name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
@@ -492,7 +493,7 @@ impl CombineJob<'_> {
                 ended.into_iter().collect()
             })
         })?;
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         set.add_file(done.file);
         set.publish_all()?;
         genuma_work::signals::set_interrupt_handler(None);

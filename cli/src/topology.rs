@@ -64,12 +64,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let topology = source.topology()?;
     // The devices of another machine are unknown.
-    let found = (args.from.is_none() && args.synthetic.is_none()).then(device_list::describe_devices);
+    let found = (args.from.is_none() && args.synthetic.is_none()).then(device_list::list_devices_for_display);
     let text = match args.json {
         true => format!(
             "{}\n",
             serde_json::to_string_pretty(&JsonOutput::with_schema(
-                schema::TOPOLOGY_SCHEMA,
+                schema::TOPOLOGY_SCHEMA_NUMBER,
                 TopologyJson { topology, devices: found }
             ))?
         ),

@@ -10,10 +10,10 @@ use anyhow::bail;
 use clap::value_parser;
 use genuma_reads::{AlignedOptions, CramReference, Lane, check_lanes_for_one_pass};
 use genuma_simulate::evaluate::vcf;
-use genuma_track::change::VcfRecord;
+use genuma_track::change::VcfAlleleRecord;
 use genuma_track::pipeline::{TrackingJob, TrackingResult};
 use genuma_work::cost::measure_process_cost;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use tracing::{info, warn};
 
 use crate::errors::UsageError;
@@ -108,13 +108,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     input_files.check_unchanged()?;
     drop(progress);
     let table = table::render_tracking_table(&tracking);
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
         let mut value = table::tracking_to_json(&tracking);
         value["command"] = command_line::quoted_command_line().into();
         value["left_out_by_filter"] = num_filtered.into();
         value["aligned"] = aligned_files::record_counts_to_json(&job.lanes);
-        json_file::add_json_output(path, json_file::schema::TRACK_SCHEMA, &value, &mut set)?;
+        json_file::add_json_output(path, json_file::schema::TRACK_SCHEMA_NUMBER, &value, &mut set)?;
     }
     match &args.out {
         Some(path) if annotated_vcf::is_vcf_path(path) => {
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             use std::io::Write as _;
             let mut file = AtomicFile::create(path)?;
             file.write_all(table.as_bytes())?;
-            set.add_file(file.flush_buffer()?);
+            set.add_file(file.flush_to_partial_file()?);
         }
         None => {}
     }
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.out.is_none() {
         logging::print_result(&table)?;
     }
-    aligned_files::log_record_counts(&job.lanes);
+    aligned_files::log_skipped_record_counts(&job.lanes);
     log_skipped_records(&tracking, num_filtered);
     for line in table::summarise_samples(&tracking) {
         info!("{line}");
@@ -217,7 +217,7 @@ impl Args {
             lanes.extend(self.open_lanes(number, role, files)?);
         }
         check_lanes_for_one_pass(&lanes)?;
-        let text = vcf::read_text(&self.calls)?;
+        let text = vcf::read_vcf_text(&self.calls)?;
         let records = vcf::parse_vcf(&text, &self.calls)?;
         if was_called_without_reference(&text) {
             bail!(
@@ -261,14 +261,14 @@ impl Args {
 const MAX_SAMPLES: usize = 64;
 
 /// Converts a VCF record to the record type of the tracking library.
-fn to_tracked_record(of: &vcf::VcfRecord) -> VcfRecord {
+fn to_tracked_record(of: &vcf::VcfRecord) -> VcfAlleleRecord {
     let info = |key: &str| of.info.get(key).filter(|value| !value.is_empty() && *value != ".");
     let chrom2 = info("CHR2");
     // Delly stores the position of the mate in POS2, older versions in END.
     let pos2 = of.absolute_info_value("POS2").or_else(|| of.absolute_info_value("END"));
     let length =
         || of.absolute_info_value("SVLEN").filter(|_| matches!(of.alternate.as_str(), "<DEL>" | "<DUP>" | "<INV>"));
-    VcfRecord {
+    VcfAlleleRecord {
         chrom: of.chrom.clone(),
         pos: of.pos,
         id: of.id.clone(),

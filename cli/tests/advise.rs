@@ -6,7 +6,7 @@ use std::process::Command;
 
 use genuma_machine::Topology;
 use genuma_machine::topology::{SyntheticMachine, Sysfs, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -208,7 +208,7 @@ fn what_is_wrong_is_one_line() {
 /// Writes a profile with invented measurements.
 fn profile(topology: Topology, path: &Path) {
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
-    let machine = MachineDescription {
+    let machine = UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host: Some("model".into()),

@@ -9,7 +9,9 @@ mod common;
 use std::path::Path;
 
 use common::{installed, scratch};
-use genuma_faults::campaign_plan::{CampaignLimits, FaultTrial, list_trials, run_trial_or_report, shuffle_trials};
+use genuma_faults::campaign_plan::{
+    CampaignLimits, FaultTrial, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+};
 use genuma_faults::fault_test_runner::FaultTestRunner;
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, TestInput, all_test_cases};
@@ -43,7 +45,7 @@ fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> 
         let extent = CampaignLimits { max_trials_per_fault: 100, regions: 20, pairs: 4 };
         let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
-            if let Some(judged) = run_trial_or_report(&trial, &mut bench, case) {
+            if let Some(judged) = run_trial_with_errors_as_violations(&trial, &mut bench, case) {
                 tally.count_trial(case, &trial, &judged);
             }
         }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use common::{genuma, names, run, scratch};
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -25,7 +25,7 @@ fn profile(folder: &Path) -> PathBuf {
     let topology = synthetic.topology().expect("a topology");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let host = Some("server <7>".to_owned());
-    let machine = MachineDescription {
+    let machine = UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host,

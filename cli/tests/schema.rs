@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
@@ -414,7 +414,7 @@ fn descriptions_of_machines_fit_their_schema() {
     let machine: SyntheticMachine = "2 nodes x 4 cores, 16 GiB".parse().expect("a description");
     let topology = machine.topology().expect("a topology");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
-    let description = MachineDescription {
+    let description = UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host: None,

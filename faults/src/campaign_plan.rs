@@ -33,7 +33,7 @@ pub enum FaultTrial {
 impl FaultTrial {
     /// Returns the two names by which result tables group the trial: kind of system call and effect of its fault;
     /// `damage` and the kind of damage; or twice `twice`.
-    pub fn tally_categories(&self) -> (&'static str, &'static str) {
+    pub fn tally_category_names(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
             FaultTrial::Twice(_) => ("twice", "twice"),
@@ -159,7 +159,11 @@ pub fn shuffle_trials<T>(trials: &mut [T], seed: u64) {
 
 /// Runs a trial as [`FaultTrial::run_trial`] does, but never fails: if the trial cannot be run, the returned verdict is
 /// a violation with the error.
-pub fn run_trial_or_report(trial: &FaultTrial, bench: &mut FaultTestRunner, case: &TestCase) -> Option<JudgedRun> {
+pub fn run_trial_with_errors_as_violations(
+    trial: &FaultTrial,
+    bench: &mut FaultTestRunner,
+    case: &TestCase,
+) -> Option<JudgedRun> {
     trial.run_trial(bench, case).unwrap_or_else(|error| {
         let verdict = new_verdict(RunOutcome::WrongExitCode, format!("the campaign failed: {error:#}"));
         Some(JudgedRun { verdict, num_faults: 0, stderr: String::new() })

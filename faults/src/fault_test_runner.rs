@@ -96,7 +96,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// The run fails, or its output cannot be read.
-    pub(crate) fn run_without_fault(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
+    pub(crate) fn run_reference_once(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
         if !self.undisturbed.contains_key(case.name) {
             self.prepare_output_folder(case)?;
             let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
@@ -114,9 +114,9 @@ impl FaultTestRunner {
     /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes.
     ///
     /// # Errors
-    /// As [`FaultTestRunner::run_without_fault`]; or the output differs from that of the run without the shim.
+    /// As [`FaultTestRunner::run_reference_once`]; or the output differs from that of the run without the shim.
     pub(crate) fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
-        self.run_without_fault(case)?;
+        self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, None)?;
         let verdict = self.judge_run(case, &ended, &before, None, Some(&seen))?;
@@ -150,7 +150,7 @@ impl FaultTestRunner {
     /// The campaign cannot continue: the case fails without a fault, a process cannot be started, or a file cannot be
     /// read or written.
     pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
-        self.run_without_fault(case)?;
+        self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
         let (ended, seen) = self.run_preloaded(&case.line, Some(fault))?;
         let mut verdict = self.judge_run(case, &ended, &before, Some(fault), Some(&seen))?;
@@ -213,7 +213,7 @@ impl FaultTestRunner {
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
     pub(crate) fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
-        self.run_without_fault(case)?;
+        self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
         let first = start_process(self.command(&case.line), &self.root, "one")?;
         std::thread::sleep(apart);
@@ -255,7 +255,7 @@ impl FaultTestRunner {
         bytes: &[u8],
         sealed: bool,
     ) -> anyhow::Result<JudgedRun> {
-        self.run_without_fault(case)?;
+        self.run_reference_once(case)?;
         let path = self.given.join(file);
         let (whole, modified) = (fs::read(&path)?, fs::metadata(&path)?.modified()?);
         let write = |bytes: &[u8]| {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Parser;
-use genuma_faults::campaign_plan::{CampaignLimits, FaultTrial, list_trials, run_trial_or_report, shuffle_trials};
+use genuma_faults::campaign_plan::{
+    CampaignLimits, FaultTrial, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+};
 use genuma_faults::fault_test_runner::{FaultTestRunner, remove_folder};
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, all_test_cases};
@@ -98,13 +100,15 @@ fn main() -> anyhow::Result<ExitCode> {
             scope.spawn(move || {
                 while Instant::now() < end {
                     let Some((case, trial)) = plan.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                    let Some(judged) = run_trial_or_report(trial, bench, case) else { continue };
+                    let Some(judged) = run_trial_with_errors_as_violations(trial, bench, case) else { continue };
                     let mut tally = tally.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     tally.0.count_trial(case, trial, &judged);
                     if judged.verdict.outcome.is_violation() {
                         // Report the first violation of a kind at once.
-                        let alike =
-                            tally.1.entry((case.name, trial.tally_categories(), judged.verdict.outcome)).or_insert(0);
+                        let alike = tally
+                            .1
+                            .entry((case.name, trial.tally_category_names(), judged.verdict.outcome))
+                            .or_insert(0);
                         *alike += 1;
                         if *alike == 1 {
                             eprintln!("{} {trial}: {}", case.name, judged.verdict);

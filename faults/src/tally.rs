@@ -47,7 +47,7 @@ pub struct CampaignTally {
 impl CampaignTally {
     /// Adds a trial to the counts and, if it is a violation, to the violations.
     pub fn count_trial(&mut self, case: &TestCase, trial: &FaultTrial, judged: &JudgedRun) {
-        let (kind, what) = trial.tally_categories();
+        let (kind, what) = trial.tally_category_names();
         let outcome = judged.verdict.outcome;
         let cell = self.cells.entry((case.subcommand(), kind, what, outcome)).or_default();
         cell.add(RunAndFaultCount { runs: 1, faults: judged.num_faults });

@@ -3,7 +3,7 @@
 
 use genuma_dictionary::{Dictionary, SequenceKmerLookup};
 use genuma_fuzz::InputFile;
-use genuma_kmers::encode::{Kmer, kmers, kmer_mask, reverse_complement_kmer};
+use genuma_kmers::encode::{KmerOnBothStrands, kmers, kmer_mask, reverse_complement_kmer};
 use libfuzzer_sys::fuzz_target;
 use twox_hash::XxHash3_64;
 
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     let show = |number: u64| (0..dictionary.num_samples()).for_each(|sample| _ = dictionary.get_count(number, sample));
     for word in bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))) {
         let forward = word & kmer_mask(k);
-        let kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, k) };
+        let kmer = KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) };
         dictionary.find_kmer(kmer).into_iter().for_each(show);
     }
     let sequence: Vec<u8> = bytes.iter().map(|byte| b"ACGT"[usize::from(byte & 3)]).collect();

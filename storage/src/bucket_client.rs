@@ -32,13 +32,13 @@ pub(crate) struct BucketClient {
     /// Interface for requests for whole objects.
     pub store: Arc<dyn ObjectStore>,
     /// Interface for multipart uploads to the same bucket.
-    pub multipart: Arc<dyn MultipartUpload>,
+    pub multipart: Arc<dyn DebugMultipartStore>,
 }
 
 /// A [`MultipartStore`] (upload of an object in parts) that also implements `Debug`.
-pub(crate) trait MultipartUpload: MultipartStore + fmt::Debug {}
+pub(crate) trait DebugMultipartStore: MultipartStore + fmt::Debug {}
 
-impl<T: MultipartStore + fmt::Debug> MultipartUpload for T {}
+impl<T: MultipartStore + fmt::Debug> DebugMultipartStore for T {}
 
 impl BucketClient {
     /// Creates a client for a bucket. Sends no request.
@@ -55,7 +55,7 @@ impl BucketClient {
         })
     }
 
-    fn from_store(store: impl ObjectStore + MultipartUpload) -> BucketClient {
+    fn from_store(store: impl ObjectStore + DebugMultipartStore) -> BucketClient {
         let store = Arc::new(store);
         BucketClient { store: store.clone(), multipart: store }
     }
@@ -94,7 +94,7 @@ fn no_retries() -> RetryConfig {
 fn build_s3_store(
     location: &BucketLocation,
     options: &BucketOptions,
-) -> object_store::Result<impl ObjectStore + MultipartUpload + use<>> {
+) -> object_store::Result<impl ObjectStore + DebugMultipartStore + use<>> {
     // Remove objects one at a time: more servers support that than bulk deletion.
     let mut builder = AmazonS3Builder::new()
         .with_checksum_algorithm(Checksum::SHA256)
@@ -120,7 +120,7 @@ fn build_s3_store(
 fn build_google_store(
     location: &BucketLocation,
     options: &BucketOptions,
-) -> object_store::Result<impl ObjectStore + MultipartUpload + use<>> {
+) -> object_store::Result<impl ObjectStore + DebugMultipartStore + use<>> {
     let mut builder = GoogleCloudStorageBuilder::new();
     for (key, value) in timeout_settings(options) {
         builder = builder.with_config(GoogleConfigKey::Client(key), value);
@@ -196,7 +196,7 @@ pub(crate) fn classify_request_error(
     error: &object_store::Error,
 ) -> AttemptError {
     let RequestDescription { action, object } = task;
-    let (object, reason) = (object.to_owned(), error_message(error));
+    let (object, reason) = (object.to_owned(), root_cause_message(error));
     match error {
         _ if is_missing_bucket(error) => {
             AttemptError::Permanent(Error::StoreMissing { location: location.to_string(), what: "bucket" })
@@ -246,7 +246,7 @@ fn is_missing_bucket(error: &object_store::Error) -> bool {
 }
 
 /// Returns the root cause of an error in one line.
-pub(crate) fn error_message(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn root_cause_message(error: &(dyn StdError + 'static)) -> String {
     extract_message(&root_cause(error).to_string())
 }
 

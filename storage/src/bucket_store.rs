@@ -18,7 +18,7 @@ use object_store::{
 use tokio::time::timeout;
 
 use crate::bucket_client::{
-    BucketClient, classify_request_error, error_message, is_not_implemented, is_range_not_satisfiable,
+    BucketClient, classify_request_error, is_not_implemented, is_range_not_satisfiable, root_cause_message,
 };
 use crate::bucket_options::BucketOptions;
 use crate::error::Error;
@@ -216,8 +216,9 @@ impl BucketStore {
             let mut chunks = got.into_stream();
             while let Some(chunk) = self.block_on(chunks.next()) {
                 // Any failure after the response has started may be transient.
-                let chunk = chunk
-                    .map_err(|e| AttemptError::Transient(broken_answer_message(&error_message(&e), range.end - at)))?;
+                let chunk = chunk.map_err(|e| {
+                    AttemptError::Transient(broken_answer_message(&root_cause_message(&e), range.end - at))
+                })?;
                 if chunk.len() as u64 > range.end - at {
                     return Err(AttemptError::Transient("the answer has more bytes than were requested".to_owned()));
                 }

@@ -50,7 +50,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
 
 /// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes
 /// are separated by commas.
-pub(crate) fn names_of_read_files(reads: &ReadFiles) -> Vec<String> {
+pub(crate) fn read_files_as_command_words(reads: &ReadFiles) -> Vec<String> {
     let join = |files: Vec<&PathBuf>| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",");
     match reads {
         ReadFiles::Unnamed => Vec::new(),
@@ -180,14 +180,14 @@ struct BatchState {
 
 impl InstanceBatch {
     /// Creates an empty batch with this number; `first` is the number of reads of the input before the batch.
-    pub(crate) fn empty(number: u64, first: u64) -> Self {
+    pub(crate) fn new_empty_batch(number: u64, first: u64) -> Self {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }
 
     /// Creates a complete batch of one chunk.
     #[cfg(fuzzing)]
     pub(crate) fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: ReadInputMode) -> Self {
-        let batch = InstanceBatch::empty(number, first);
+        let batch = InstanceBatch::new_empty_batch(number, first);
         let mut chunk = TextChunk::default();
         templates.iter().for_each(|template| chunk.push_template(template, feed));
         batch.push_chunk(chunk, 2 * templates.len() as u64);
@@ -360,7 +360,7 @@ impl BatchCutter {
                 self.end_batch();
             }
             if self.open.is_none() {
-                let batch = Arc::new(InstanceBatch::empty(self.begun, self.all));
+                let batch = Arc::new(InstanceBatch::new_empty_batch(self.begun, self.all));
                 self.begun += 1;
                 self.open = Some(Arc::clone(&batch));
                 if !begin(batch) {

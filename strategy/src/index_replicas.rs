@@ -151,7 +151,7 @@ pub struct PreparedInvocations {
 ///
 /// # Errors
 /// The index cannot be read, or its copies do not fit in memory.
-pub fn prepare_index(
+pub fn replicate_index_if_mapped(
     invocation: &Invocation,
     strategy: Strategy,
     cpu_slots: &[CpuSlot],
@@ -269,7 +269,7 @@ fn copy_index(invocation: &Invocation, index: &AlignerIndex, folder: &Path) -> R
         if let [WordPart::Text(text)] = word.0.as_slice()
             && let Some(text) = relocate_word(text, &old, folder, &index.files)
         {
-            *word = CommandWord::literal(text);
+            *word = CommandWord::fixed_text_word(text);
         }
     }
     invocation.index = Some(AlignerIndex { files, ..index.clone() });
@@ -296,10 +296,10 @@ fn relocate_word(word: &OsStr, old: &Path, new: &Path, files: &[PathBuf]) -> Opt
 fn without_mapping(invocation: &Invocation) -> Invocation {
     let mut invocation = invocation.clone();
     match invocation.aligner.as_str() {
-        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::literal("--mm")),
+        "bowtie2" => invocation.words.retain(|word| *word != CommandWord::fixed_text_word("--mm")),
         aligner if aligner.starts_with("snap-aligner") => {
-            invocation.words.retain(|word| *word != CommandWord::literal("-map"));
-            invocation.words.push(CommandWord::literal(OsString::from_vec(b"-map-".to_vec())));
+            invocation.words.retain(|word| *word != CommandWord::fixed_text_word("-map"));
+            invocation.words.push(CommandWord::fixed_text_word(OsString::from_vec(b"-map-".to_vec())));
         }
         _ => {}
     }
@@ -390,7 +390,7 @@ mod tests {
             cpu_slot(&[0], Some(MemoryPolicy::Bind([0].into()))),
         ];
         let strategy = Strategy { instances: 2, memory: InstanceMemoryPolicy::Bind };
-        let prepared = prepare_index(&invocation, strategy, &bound).expect("copies or private loading");
+        let prepared = replicate_index_if_mapped(&invocation, strategy, &bound).expect("copies or private loading");
         let command = prepared.invocations[1].instance_command(1, 0, &[]);
         let text: Vec<_> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         match prepared.replicas.0.as_slice() {
@@ -413,7 +413,8 @@ mod tests {
             more => panic!("one copy for one node, not {more:?}"),
         }
         // No memory policy is requested.
-        let plain = prepare_index(&invocation, Strategy::PLAIN_RUN, &[cpu_slot(&[0], None)]).expect("nothing to do");
+        let plain = replicate_index_if_mapped(&invocation, Strategy::PLAIN_RUN, &[cpu_slot(&[0], None)])
+            .expect("nothing to do");
         assert!(plain.note.is_none() && plain.invocations == [invocation]);
     }
 

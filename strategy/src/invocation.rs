@@ -234,7 +234,7 @@ pub enum Error {
 
 impl CommandWord {
     /// Creates a word of fixed text.
-    pub fn literal(word: impl Into<OsString>) -> CommandWord {
+    pub fn fixed_text_word(word: impl Into<OsString>) -> CommandWord {
         CommandWord(vec![WordPart::Text(word.into())])
     }
 }
@@ -333,7 +333,7 @@ impl Invocation {
     ///
     /// # Errors
     /// The program or a file of the index is missing.
-    pub fn check_installed(&self) -> Result<(), Error> {
+    pub fn check_program_and_index_exist(&self) -> Result<(), Error> {
         check_program_installed(self.given.first().map(OsString::as_os_str).unwrap_or_default())?;
         let Some(index) = &self.index else { return Ok(()) };
         match index.files.iter().find(|path| !path.exists()) {

@@ -13,11 +13,11 @@ pub mod command_presets;
 
 pub mod model;
 
-pub mod fit;
+pub mod model_fitting;
 
 pub mod trial_race;
 
-pub mod aligner_presets;
+pub mod aligner_model_params;
 
 pub mod advisor;
 

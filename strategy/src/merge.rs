@@ -7,7 +7,7 @@ mod sai;
 mod sam;
 
 pub use header::PgHeaderLine;
-pub(crate) use header::{CommandLines, InstanceHeader, merge_sam_header};
+pub(crate) use header::{CommandLines, InstanceHeader, rewrite_sam_header};
 pub(crate) use sai::SaiParser;
 pub(crate) use sam::SamParser;
 

@@ -7,7 +7,7 @@ use std::fs;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::MemoryPolicy;
-use genuma_work::proc_parsing::{resident_bytes_by_node, stat_fields_after_name};
+use genuma_work::proc_parsing::{parse_resident_bytes_by_node, stat_fields_after_name};
 use serde::Serialize;
 
 pub(crate) use index_files::AlignerIndexFiles;
@@ -93,7 +93,7 @@ impl PagePlacement {
     /// Adds the pages of all ranges in the text of a `numa_maps` file (numa(7)).
     fn add_numa_maps(&mut self, maps: &str, index: &AlignerIndexFiles) {
         for line in maps.lines() {
-            let on = resident_bytes_by_node(line);
+            let on = parse_resident_bytes_by_node(line);
             // Program and library files are where any process first read them.
             let file = line.split_whitespace().find_map(|word| word.strip_prefix("file="));
             let foreign = file.is_some_and(|file| !index.files.iter().any(|of_index| of_index == file));

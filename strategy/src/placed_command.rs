@@ -70,7 +70,7 @@ impl PlacedCommand {
     ///
     /// # Errors
     /// The strategy has several instances.
-    pub fn check_strategy(&self, strategy: Strategy) -> Result<(), SeveralInstancesError> {
+    pub fn check_strategy_has_one_instance(&self, strategy: Strategy) -> Result<(), SeveralInstancesError> {
         match strategy.instances {
             1 => Ok(()),
             _ => Err(SeveralInstancesError { strategy, program: self.program_name() }),
@@ -175,8 +175,9 @@ mod tests {
     #[test]
     fn several_instances_of_an_unknown_program_are_refused() {
         let samtools = command(&["/usr/bin/samtools", "sort"]);
-        assert_eq!(samtools.check_strategy("bind".parse().expect("a strategy")), Ok(()));
-        let error = samtools.check_strategy("4xbind".parse().expect("a strategy")).unwrap_err().to_string();
+        assert_eq!(samtools.check_strategy_has_one_instance("bind".parse().expect("a strategy")), Ok(()));
+        let error =
+            samtools.check_strategy_has_one_instance("4xbind".parse().expect("a strategy")).unwrap_err().to_string();
         assert!(error.starts_with("4xbind: genuma does not know samtools") && error.contains("--reads"), "{error}");
     }
 

@@ -4,7 +4,7 @@
 //! [`fit_aligners_of_server`] uses the runs of one server.
 //! [`rank_by_predicted_time`](crate::trial_race::rank_by_predicted_time) uses the parameters fitted there, the
 //! description of the other server and the names of the strategies, never its run times. Only
-//! [`ReplayCase::relative_regret`] compares choices with run times.
+//! [`PublishedCase::relative_regret`] compares choices with run times.
 
 pub mod report;
 pub mod published_servers;
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::{RunObservation, Workload, fit_application_models};
 use crate::model::{ApplicationModel, MachineModel};
+use crate::model_fitting::{RunObservation, Workload, fit_application_models};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 pub use published_runs::PublishedRun;
 
@@ -134,7 +134,7 @@ pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedAppl
 
 /// One aligner and data set on one server, with the published run time of each strategy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReplayCase {
+pub struct PublishedCase {
     /// Name of the server.
     pub server: String,
     /// The aligner and data set.
@@ -144,7 +144,7 @@ pub struct ReplayCase {
     runs: Vec<PublishedRun>,
 }
 
-impl ReplayCase {
+impl PublishedCase {
     /// Returns the measured strategies.
     pub(crate) fn measured_strategies(&self) -> Vec<Strategy> {
         self.runs.iter().map(|run| run.strategy).collect()
@@ -173,7 +173,7 @@ impl ReplayCase {
 ///
 /// # Errors
 /// A case has no plain run.
-pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<ReplayCase>, Error> {
+pub fn list_published_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<PublishedCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
     let mut by_job: BTreeMap<PublishedWorkload, Vec<PublishedRun>> = BTreeMap::new();
@@ -181,7 +181,7 @@ pub fn list_replay_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<Repl
         by_job.entry(PublishedWorkload::from_run(run)).or_default().push(run.clone());
     }
     let case = |(workload, runs): (PublishedWorkload, Vec<PublishedRun>)| {
-        let case = ReplayCase { server: server.to_owned(), workload, threads, runs };
+        let case = PublishedCase { server: server.to_owned(), workload, threads, runs };
         let name = || format!("{} {} {}, {threads} threads", case.workload.aligner, case.server, case.workload.dataset);
         if case.measured_run(Strategy::PLAIN_RUN).is_none() {
             return Err(Error::NoPlainRun(name()));
@@ -221,7 +221,7 @@ impl BaselineRule {
     }
 
     /// Returns the strategy that the rule chooses for a case.
-    pub(crate) fn apply_rule(self, case: &ReplayCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
+    pub(crate) fn apply_rule(self, case: &PublishedCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };

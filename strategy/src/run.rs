@@ -34,7 +34,7 @@ use crate::page_placement::{BytesByNode, PagePlacement};
 use crate::strategy::Strategy;
 use crate::thread_placement::ThreadPlacement;
 
-use batch_broker::{BatchBroker, MergerOutput};
+use batch_broker::{BatchBroker, MergerAction};
 use supervisor::InstanceSupervisor;
 
 /// Estimated bytes of a record per base of its read: two for bases and qualities, the rest for tags and positions.
@@ -306,13 +306,13 @@ impl Drop for FinishOnDrop<'_> {
 fn write_output(broker: &BatchBroker, out: &mut dyn Write) -> io::Result<()> {
     let mut header = false;
     loop {
-        match broker.next_merger_output(header) {
-            MergerOutput::Header(text) => {
+        match broker.wait_for_merger_action(header) {
+            MergerAction::Header(text) => {
                 out.write_all(&text)?;
                 header = true;
             }
-            MergerOutput::Records(pieces) => pieces.iter().try_for_each(|piece| out.write_all(piece))?,
-            MergerOutput::End => return out.flush(),
+            MergerAction::Records(pieces) => pieces.iter().try_for_each(|piece| out.write_all(piece))?,
+            MergerAction::End => return out.flush(),
         }
     }
 }

@@ -47,13 +47,13 @@ pub fn predict_sweep(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aligner_presets::find_aligner_preset;
+    use crate::aligner_model_params::find_aligner_model_params;
     use crate::replay::published_servers::published_server_model;
 
     #[test]
     fn curves_fall_with_threads_and_binding_wins_on_all_cores() {
         let machine = published_server_model("intel").expect("a server");
-        let app = find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 22e6);
+        let app = find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 22e6);
         let strategies = ["default", "interleave", "4xbind"].map(|word| word.parse().expect("a strategy"));
         let counts = sweep_thread_counts(&machine, 48);
         let hardware_threads: u32 = machine.nodes.iter().map(|node| node.threads).sum();

@@ -3,15 +3,17 @@
 
 use std::sync::OnceLock;
 
-use genuma_strategy::replay::report::{EvaluatedCase, ReplayReport, maximum, mean, replay_runs_of_table};
-use genuma_strategy::replay::{BaselineRule, PublishedRun, fit_aligners_of_server, list_replay_cases, published_runs};
+use genuma_strategy::replay::report::{AdvisorEvaluation, EvaluatedCase, evaluate_advisor_on_table, maximum, mean};
+use genuma_strategy::replay::{
+    BaselineRule, PublishedRun, fit_aligners_of_server, list_published_cases, published_runs,
+};
 
 const FILE: &str = "lenis2017.csv";
 const TEXT: &str = include_str!("../data/lenis2017.csv");
 
-fn report() -> &'static ReplayReport {
-    static REPORT: OnceLock<ReplayReport> = OnceLock::new();
-    REPORT.get_or_init(|| replay_runs_of_table(FILE, TEXT).unwrap())
+fn report() -> &'static AdvisorEvaluation {
+    static REPORT: OnceLock<AdvisorEvaluation> = OnceLock::new();
+    REPORT.get_or_init(|| evaluate_advisor_on_table(FILE, TEXT).unwrap())
 }
 
 fn runs() -> Vec<PublishedRun> {
@@ -78,7 +80,7 @@ fn fitting_does_not_see_the_judged_server() {
 fn there_are_sixteen_cases() {
     let runs = runs();
     assert_eq!(runs.len(), 320);
-    let [amd, intel] = ["amd", "intel"].map(|server| list_replay_cases(&runs, server).unwrap());
+    let [amd, intel] = ["amd", "intel"].map(|server| list_published_cases(&runs, server).unwrap());
     assert_eq!((amd.len(), intel.len()), (8, 8));
     assert!(amd.iter().chain(&intel).all(|case| case.threads == 64));
     let gem = amd.iter().find(|case| case.workload.aligner == "gem" && case.workload.dataset == "na12878").unwrap();
@@ -90,7 +92,7 @@ fn there_are_sixteen_cases() {
 fn bad_tables_are_refused_with_their_line() {
     let line = "bowtie2,amd,gcat,original,none,1,8,8,937.96,0.48";
     let table = |line: &str| format!("{}\n{line}\n", published_runs::TABLE_HEADER);
-    let refused = |text: &str| replay_runs_of_table("t.csv", text).unwrap_err().to_string();
+    let refused = |text: &str| evaluate_advisor_on_table("t.csv", text).unwrap_err().to_string();
     for (bad, said) in [
         ("bowtie2,amd,gcat", "t.csv, line 2: 3 fields; there are ten"),
         (

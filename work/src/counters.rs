@@ -34,7 +34,7 @@ pub struct CounterValue {
 
 impl CounterValue {
     /// Creates a value that the kernel reports exactly.
-    pub fn exact(value: u64) -> CounterValue {
+    pub fn exact_value(value: u64) -> CounterValue {
         CounterValue { value: Some(value), at_least: false, note: None }
     }
 
@@ -44,7 +44,7 @@ impl CounterValue {
     }
 
     /// Creates a missing value. `note` is the reason why it is missing.
-    pub fn missing(note: impl Into<String>) -> CounterValue {
+    pub fn missing_value(note: impl Into<String>) -> CounterValue {
         CounterValue { value: None, at_least: false, note: Some(note.into()) }
     }
 
@@ -112,22 +112,23 @@ const SAMPLED_THREADS: &str = "from samples of /proc, which miss threads that en
 impl ProcessCounters {
     fn new(usage: ResourceUsage, perf: PerfCounts, samples: ProcSamples) -> ProcessCounters {
         let disk = |bytes: u64| match fs::exists("/proc/self/io") {
-            Ok(true) => CounterValue::exact(bytes),
-            _ => CounterValue::missing("the kernel does not account for disk access (no /proc/self/io)"),
+            Ok(true) => CounterValue::exact_value(bytes),
+            _ => CounterValue::missing_value("the kernel does not account for disk access (no /proc/self/io)"),
         };
         let PerfCounts { cycles, instructions, llc_misses, remote_loads, cpu_migrations } = perf;
         ProcessCounters {
             user_cpu_s: usage.user_cpu_s,
             system_cpu_s: usage.system_cpu_s,
-            max_resident_bytes: CounterValue::exact(usage.max_resident_bytes),
+            max_resident_bytes: CounterValue::exact_value(usage.max_resident_bytes),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             // Exact by perf events; otherwise what the samples saw.
             cpu_migrations: match (cpu_migrations.value, samples.migrations()) {
                 (None, Ok(sampled)) => CounterValue::at_least(sampled, SAMPLED_THREADS),
-                (None, Err(why)) => {
-                    CounterValue::missing(format!("{}; {why}", cpu_migrations.note.as_deref().unwrap_or_default()))
-                }
+                (None, Err(why)) => CounterValue::missing_value(format!(
+                    "{}; {why}",
+                    cpu_migrations.note.as_deref().unwrap_or_default()
+                )),
                 (Some(_), _) => cpu_migrations,
             },
             minor_faults: usage.minor_faults,
@@ -136,7 +137,7 @@ impl ProcessCounters {
             disk_write_bytes: disk(usage.disk_write_bytes),
             disk_wait_ms: match samples.disk_wait_ms() {
                 Ok(waited) => CounterValue::at_least(waited, SAMPLED_THREADS),
-                Err(why) => CounterValue::missing(why),
+                Err(why) => CounterValue::missing_value(why),
             },
             cycles,
             instructions,
@@ -148,7 +149,7 @@ impl ProcessCounters {
     }
 
     /// Replaces the resident memory by node by that of another sample, if that sample has more memory.
-    pub fn include_resident_sample(&mut self, by_node: &BTreeMap<u32, u64>) {
+    pub fn keep_larger_resident_sample(&mut self, by_node: &BTreeMap<u32, u64>) {
         if by_node.values().sum::<u64>() > self.resident_bytes_by_node.values().sum::<u64>() {
             self.resident_bytes_by_node.clone_from(by_node);
             self.resident_missing = None;
@@ -160,7 +161,8 @@ impl ProcessCounters {
     #[must_use]
     pub fn add_later_process(self, later: ProcessCounters) -> ProcessCounters {
         let total = |by_node: &BTreeMap<u32, u64>| by_node.values().sum::<u64>();
-        let (resident, missing) = match total(&self.resident_bytes_by_node) > total(&later.resident_bytes_by_node) {
+        let (resident, missing_value) = match total(&self.resident_bytes_by_node) > total(&later.resident_bytes_by_node)
+        {
             true => (self.resident_bytes_by_node, self.resident_missing),
             false => (later.resident_bytes_by_node, later.resident_missing),
         };
@@ -182,7 +184,7 @@ impl ProcessCounters {
             llc_misses: sum(self.llc_misses, later.llc_misses),
             remote_loads: sum(self.remote_loads, later.remote_loads),
             resident_bytes_by_node: resident,
-            resident_missing: missing,
+            resident_missing: missing_value,
         }
     }
 }
@@ -219,9 +221,9 @@ impl ChildCounters {
             let why = "less than genuma itself had when it started the process, so from samples of /proc";
             counters.max_resident_bytes = match sampled {
                 Some(bytes) => CounterValue::at_least(bytes, why),
-                None => {
-                    CounterValue::missing("the process ended before the first sample, and had less memory than genuma")
-                }
+                None => CounterValue::missing_value(
+                    "the process ended before the first sample, and had less memory than genuma",
+                ),
             };
         }
         counters

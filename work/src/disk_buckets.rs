@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spill::{Error, LocalObjectRange, SpillBlock, SpillFile};
+use crate::spill::{Error, LocalCopyOfObjectRange, SpillBlock, SpillFile};
 
 /// Size of a block of the spill file in bytes; also the memory that each bucket uses while it is filled.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
@@ -17,7 +17,7 @@ pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// Where the values of one disk bucket are in the spill file: number of values, bytes and blocks. Needed to read a
 /// bucket of a completed file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskBucketIndex {
+pub struct DiskBucketLocation {
     /// Number of values that were appended to the bucket.
     pub num_values: u64,
     /// Bytes of the serialised values.
@@ -28,7 +28,7 @@ pub struct DiskBucketIndex {
 /// A bucket that is being filled.
 #[derive(Debug, Default)]
 struct OpenBucket {
-    bucket: DiskBucketIndex,
+    bucket: DiskBucketLocation,
     /// Serialised bytes that are not in the file yet.
     unwritten: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl DiskBuckets {
     pub fn create_unnamed(contents: &'static str, folder: &Path, num_buckets: usize) -> DiskBuckets {
         DiskBuckets::with_spill_file(
             SpillFile::create_unnamed(contents, folder),
-            (0..num_buckets).map(|_| DiskBucketIndex::default()),
+            (0..num_buckets).map(|_| DiskBucketLocation::default()),
         )
     }
 
@@ -58,7 +58,7 @@ impl DiskBuckets {
     pub fn create(contents: &'static str, path: &Path, num_buckets: usize) -> Result<DiskBuckets, Error> {
         Ok(DiskBuckets::with_spill_file(
             SpillFile::create(contents, path)?,
-            (0..num_buckets).map(|_| DiskBucketIndex::default()),
+            (0..num_buckets).map(|_| DiskBucketLocation::default()),
         ))
     }
 
@@ -70,7 +70,7 @@ impl DiskBuckets {
     pub fn open_for_reading(
         contents: &'static str,
         path: &Path,
-        buckets: Vec<DiskBucketIndex>,
+        buckets: Vec<DiskBucketLocation>,
     ) -> Result<DiskBuckets, Error> {
         Ok(DiskBuckets::with_spill_file(SpillFile::open_for_reading(contents, path)?, buckets.into_iter()))
     }
@@ -82,13 +82,13 @@ impl DiskBuckets {
     /// The file cannot be opened.
     pub fn open_object(
         contents: &'static str,
-        file: &LocalObjectRange<'_>,
-        buckets: Vec<DiskBucketIndex>,
+        file: &LocalCopyOfObjectRange<'_>,
+        buckets: Vec<DiskBucketLocation>,
     ) -> Result<DiskBuckets, Error> {
         Ok(DiskBuckets::with_spill_file(SpillFile::open_object(contents, file)?, buckets.into_iter()))
     }
 
-    fn with_spill_file(spill: SpillFile, buckets: impl Iterator<Item = DiskBucketIndex>) -> DiskBuckets {
+    fn with_spill_file(spill: SpillFile, buckets: impl Iterator<Item = DiskBucketLocation>) -> DiskBuckets {
         let open = |bucket| Mutex::new(OpenBucket { bucket, unwritten: Vec::new() });
         DiskBuckets { spill, buckets: buckets.map(open).collect() }
     }
@@ -155,7 +155,7 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn finish_writing(&self) -> Result<Vec<DiskBucketIndex>, Error> {
+    pub fn finish_writing(&self) -> Result<Vec<DiskBucketLocation>, Error> {
         let finish = |index: usize| {
             let mut open = self.lock(index);
             let OpenBucket { bucket, unwritten } = &mut *open;

@@ -16,7 +16,7 @@ pub(crate) fn peak_resident_bytes(status: &str) -> Option<u64> {
 
 /// Parses the resident bytes by node from one line of a `numa_maps` file (numa(7)), such as `7f00 interleave:0-1 anon=8
 /// dirty=8 N0=4 N1=4 kernelpagesize_kB=4`.
-pub fn resident_bytes_by_node(range: &str) -> BTreeMap<u32, u64> {
+pub fn parse_resident_bytes_by_node(range: &str) -> BTreeMap<u32, u64> {
     let mut by_node = BTreeMap::new();
     let mut page_kib = 4;
     for (name, number) in range.split_whitespace().filter_map(|word| word.split_once('=')) {

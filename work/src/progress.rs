@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Progress counters that reader threads increment and any thread may read.
 #[derive(Debug)]
 pub struct ProgressCounters {
-    contents: &'static str,
+    counted_contents: &'static str,
     bytes_done: AtomicU64,
     bytes_total: AtomicU64,
     reads: AtomicU64,
@@ -21,10 +21,10 @@ impl Default for ProgressCounters {
 }
 
 impl ProgressCounters {
-    /// Creates counters, all zero. `contents` is a noun for what the counted bytes contain, for messages: `reads`.
-    pub fn new(contents: &'static str) -> ProgressCounters {
+    /// Creates counters, all zero. `counted_contents` is a noun for what the counted bytes contain, for messages: `reads`.
+    pub fn new(counted_contents: &'static str) -> ProgressCounters {
         ProgressCounters {
-            contents,
+            counted_contents,
             bytes_done: AtomicU64::new(0),
             bytes_total: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -33,8 +33,8 @@ impl ProgressCounters {
     }
 
     /// What the counted bytes contain, as a noun for messages, for example `reads`.
-    pub fn contents(&self) -> &'static str {
-        self.contents
+    pub fn counted_contents(&self) -> &'static str {
+        self.counted_contents
     }
 
     /// Input bytes read so far, as stored on disk (compressed). Where a genome is scanned instead of a file: bases.

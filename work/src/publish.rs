@@ -223,7 +223,7 @@ struct PendingRename {
     target: PathBuf,
 }
 
-/// An output file under its temporary name, which is not published yet. Dropping it before [`FileSet::publish_all`]
+/// An output file under its temporary name, which is not published yet. Dropping it before [`AtomicFileSet::publish_all`]
 /// removes the file. Bytes for a device or pipe have no temporary file: they are written directly and cannot be
 /// removed.
 #[derive(Debug)]
@@ -281,12 +281,12 @@ impl PartialFile {
         self.pending_rename.as_ref().map(|waiting| waiting.partial.as_path())
     }
 
-    /// Renames the file to its final name. See [`FileSet::publish_all`].
+    /// Renames the file to its final name. See [`AtomicFileSet::publish_all`].
     ///
     /// # Errors
-    /// The errors of [`FileSet::publish_all`].
+    /// The errors of [`AtomicFileSet::publish_all`].
     pub fn publish(self) -> Result<(), Error> {
-        FileSet { files: vec![self], ..FileSet::default() }.publish_all()
+        AtomicFileSet { files: vec![self], ..AtomicFileSet::default() }.publish_all()
     }
 }
 
@@ -303,7 +303,7 @@ impl Drop for PartialFile {
 /// A buffered output file that appears under its final name only when it is complete. Bytes for a device or pipe are
 /// written directly.
 ///
-/// Dropping it before [`AtomicFile::publish`], or before the [`FileSet`] that it was added to is published, removes
+/// Dropping it before [`AtomicFile::publish`], or before the [`AtomicFileSet`] that it was added to is published, removes
 /// the file.
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -326,7 +326,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// A system call failed, for example because the disk is full; the partial file is removed.
-    pub fn flush_buffer(self) -> Result<PartialFile, Error> {
+    pub fn flush_to_partial_file(self) -> Result<PartialFile, Error> {
         let AtomicFile { mut file, partial } = self;
         match file.flush() {
             Ok(()) => Ok(partial),
@@ -343,7 +343,7 @@ impl AtomicFile {
     /// # Errors
     /// A system call failed, for example because the disk is full; the partial file is removed.
     pub fn publish(self) -> Result<(), Error> {
-        self.flush_buffer()?.publish()
+        self.flush_to_partial_file()?.publish()
     }
 
     /// Adds the final name of the file to an error.
@@ -364,12 +364,12 @@ impl Write for AtomicFile {
 
 /// Output files that are published together or not at all.
 #[derive(Debug, Default)]
-pub struct FileSet {
+pub struct AtomicFileSet {
     files: Vec<PartialFile>,
     stale: Vec<PathBuf>,
 }
 
-impl FileSet {
+impl AtomicFileSet {
     /// Adds a completely written file.
     pub fn add_file(&mut self, file: PartialFile) {
         self.files.push(file);
@@ -514,11 +514,11 @@ mod tests {
     fn write_partial(path: &Path, bytes: &[u8]) -> PartialFile {
         let mut file = AtomicFile::create(path).unwrap();
         file.write_all(bytes).unwrap();
-        file.flush_buffer().unwrap()
+        file.flush_to_partial_file().unwrap()
     }
 
-    fn file_set(files: impl IntoIterator<Item = PartialFile>) -> FileSet {
-        let mut set = FileSet::default();
+    fn file_set(files: impl IntoIterator<Item = PartialFile>) -> AtomicFileSet {
+        let mut set = AtomicFileSet::default();
         files.into_iter().for_each(|file| set.add_file(file));
         set
     }

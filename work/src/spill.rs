@@ -74,7 +74,7 @@ enum Location {
 
 /// A local copy of a range of bytes of an object in the run store.
 #[derive(Debug, Clone, Copy)]
-pub struct LocalObjectRange<'a> {
+pub struct LocalCopyOfObjectRange<'a> {
     /// Name of the object, for messages.
     pub name: &'a str,
     /// Path of the local file.
@@ -176,7 +176,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(contents: &'static str, file: &LocalObjectRange<'_>) -> Result<SpillFile, Error> {
+    pub fn open_object(contents: &'static str, file: &LocalCopyOfObjectRange<'_>) -> Result<SpillFile, Error> {
         let spill =
             SpillFile::with_name(SpillFileDescription { contents, location: Location::Object(file.name.to_owned()) });
         let opened = File::open(file.path).map_err(spill.io_error("read"))?;

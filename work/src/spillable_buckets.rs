@@ -18,7 +18,7 @@ pub struct MemoryBudget(Arc<AtomicU64>);
 
 impl MemoryBudget {
     /// Creates a budget of `bytes` bytes, none of which is used.
-    pub fn with_bytes(bytes: u64) -> MemoryBudget {
+    pub fn with_available_bytes(bytes: u64) -> MemoryBudget {
         MemoryBudget(Arc::new(AtomicU64::new(bytes)))
     }
 
@@ -110,7 +110,7 @@ mod tests {
     fn taken_values_equal_pushed_values_in_memory_and_on_disk() {
         let folder = tempfile::tempdir().unwrap();
         for budget_bytes in [0, 3_000, 1 << 30] {
-            let memory = MemoryBudget::with_bytes(budget_bytes);
+            let memory = MemoryBudget::with_available_bytes(budget_bytes);
             let buckets = SpillableBuckets::new("test", folder.path(), 3, &memory);
             let others = SpillableBuckets::new("test", folder.path(), 2, &memory);
             let text = |i: usize| "x".repeat(i % 50);
@@ -135,7 +135,7 @@ mod tests {
     fn a_file_is_created_only_beyond_the_memory_budget() {
         let nowhere = Path::new("/no/such");
         let large = vec![7u8; 2 * crate::disk_buckets::BLOCK_BYTES];
-        let buckets = SpillableBuckets::new("test", nowhere, 1, &MemoryBudget::with_bytes(1 << 20));
+        let buckets = SpillableBuckets::new("test", nowhere, 1, &MemoryBudget::with_available_bytes(1 << 20));
         buckets.push_value(0, large.clone(), 1 << 20).unwrap();
         assert_eq!(buckets.take_bucket(0).unwrap(), std::slice::from_ref(&large));
         buckets.push_value(0, large.clone(), 1 << 20).unwrap();

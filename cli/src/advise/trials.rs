@@ -86,7 +86,7 @@ pub(crate) struct TrialRunner<'a> {
 
 impl<'a> TrialRunner<'a> {
     /// Copies the first reads of the input to temporary files. These reads are the sample that trials align.
-    pub(crate) fn prepare(
+    pub(crate) fn with_first_reads(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,
@@ -152,7 +152,7 @@ impl<'a> TrialRunner<'a> {
             sample.bases / (FIRST_PART_DIVISOR * MIN_BLOCKS_PER_INSTANCE * u64::from(self.max_instances)),
         );
         let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, self.topology, self.threads)?;
-        let prepared = index_replicas::prepare_index(&invocation, strategy, &cpu_slots)?;
+        let prepared = index_replicas::replicate_index_if_mapped(&invocation, strategy, &cpu_slots)?;
         let mut plan = RunPlan {
             strategy,
             why: "a trial".to_owned(),

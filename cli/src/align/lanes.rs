@@ -14,7 +14,7 @@ use crate::errors::UsageError;
 ///
 /// # Errors
 /// [`UsageError`] if a file has no mate file; other errors if a file cannot be read.
-pub(crate) fn parse_lanes(
+pub(crate) fn group_files_into_lanes(
     files: &[PathBuf],
     interleaved: bool,
     single: bool,
@@ -110,7 +110,7 @@ mod tests {
 
     fn parse(files: &[&str], interleaved: bool, single: bool) -> Result<Vec<StreamLane>, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        parse_lanes(&files, interleaved, single, AlignedOptions::default())
+        group_files_into_lanes(&files, interleaved, single, AlignedOptions::default())
             .map(|(lanes, _)| lanes)
             .map_err(|e| e.to_string())
     }

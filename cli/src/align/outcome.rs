@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use genuma_align::engine::AlignerProgram;
 use genuma_align::pipeline::AlignSummary;
-use genuma_align::placement::{IndexResidence, PlacementPlan};
+use genuma_align::placement::{IndexCopyResidence, IndexPlacementPlan};
 use genuma_align::sort;
 use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::RunCounters;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use serde_json::{Value, json};
 
 use crate::{json_file, multiqc};
@@ -17,9 +17,9 @@ use crate::{json_file, multiqc};
 /// The memory placement that was chosen for the index, and the placement that the kernel reports.
 pub(crate) struct IndexPlacementResult {
     /// The chosen placement and the reason for it.
-    pub(crate) plan: PlacementPlan,
+    pub(crate) plan: IndexPlacementPlan,
     /// Where the kernel reports the pages of each copy of the index.
-    pub(crate) copies: Vec<IndexResidence>,
+    pub(crate) copies: Vec<IndexCopyResidence>,
     /// Whether the chosen and the reported placement agree; `None` if the kernel does not report the placement of
     /// pages.
     pub(crate) residence_matches_placement: Option<bool>,
@@ -53,7 +53,7 @@ pub(crate) struct AlignOutcome {
 impl IndexPlacementResult {
     /// Formats one line for the log: the chosen placement, the reason, and the placement that the kernel reports.
     pub(crate) fn format_placement_line(&self) -> String {
-        let PlacementPlan { placement, reason } = &self.plan;
+        let IndexPlacementPlan { placement, reason } = &self.plan;
         let copies: Vec<String> = self
             .copies
             .iter()
@@ -75,7 +75,7 @@ impl IndexPlacementResult {
         let copies: Vec<Value> = self
             .copies
             .iter()
-            .map(|IndexResidence { node, residence }| {
+            .map(|IndexCopyResidence { node, residence }| {
                 json!({
                     "for_node": node,
                     "page_bytes": residence.page_bytes,
@@ -147,8 +147,8 @@ impl AlignOutcome {
     }
 
     /// Adds a JSON file at `path` with the results of this alignment (counts, times, placement) to `set`.
-    pub(crate) fn write_json(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
-        json_file::add_json_output(path, json_file::schema::ALIGN_SCHEMA, &self.to_json(), set)
+    pub(crate) fn write_json(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
+        json_file::add_json_output(path, json_file::schema::ALIGN_SCHEMA_NUMBER, &self.to_json(), set)
     }
 
     fn to_json(&self) -> Value {

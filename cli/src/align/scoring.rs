@@ -8,16 +8,16 @@ use crate::errors::UsageError;
 
 /// Value of a scoring option with one or two numbers: `6` sets both numbers, `6,7` sets each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NumberPair([i32; 2]);
+pub(crate) struct OneOrTwoNumbers([i32; 2]);
 
-impl FromStr for NumberPair {
+impl FromStr for OneOrTwoNumbers {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<NumberPair, String> {
+    fn from_str(text: &str) -> Result<OneOrTwoNumbers, String> {
         let number = |text: &str| text.parse::<u16>().map(i32::from).map_err(|e| format!("'{text}': {e}"));
         match text.split_once(',') {
-            None => number(text).map(|n| NumberPair([n, n])),
-            Some((a, b)) => Ok(NumberPair([number(a)?, number(b)?])),
+            None => number(text).map(|n| OneOrTwoNumbers([n, n])),
+            Some((a, b)) => Ok(OneOrTwoNumbers([number(a)?, number(b)?])),
         }
     }
 }
@@ -34,13 +34,13 @@ pub(crate) struct ScoringAndReportOptions {
     mismatch_penalty: Option<u16>,
     /// Penalty of opening a gap; two numbers are for deletions and insertions [default: 6,6]
     #[arg(short = 'O', long = "gap-open", value_name = "N[,N]")]
-    gap_open_penalty: Option<NumberPair>,
+    gap_open_penalty: Option<OneOrTwoNumbers>,
     /// Penalty of each base of a gap; two numbers are for deletions and insertions [default: 1,1]
     #[arg(short = 'E', long = "gap-extend", value_name = "N[,N]")]
-    gap_extend_penalty: Option<NumberPair>,
+    gap_extend_penalty: Option<OneOrTwoNumbers>,
     /// Penalty of clipping an end of a read; two numbers are for the 5' and the 3' end [default: 5,5]
     #[arg(short = 'L', long = "clip", value_name = "N[,N]")]
-    clip_penalty: Option<NumberPair>,
+    clip_penalty: Option<OneOrTwoNumbers>,
     /// Penalty of placing the mates of a pair independently instead of as a proper pair [default: 17]
     #[arg(short = 'U', long = "unpaired", value_name = "N")]
     unpaired_penalty: Option<u16>,
@@ -65,7 +65,7 @@ pub(crate) struct ScoringAndReportOptions {
     /// Write the tag XA, which lists the other positions of a read, only if there are at most this many; the second
     /// number is for reads with positions on ALT contigs (-h of bwa mem) [default: 5,200]
     #[arg(long = "xa-max", alias = "named-places", value_name = "N[,N]")]
-    max_xa_placements: Option<NumberPair>,
+    max_xa_placements: Option<OneOrTwoNumbers>,
 }
 
 impl ScoringAndReportOptions {
@@ -78,7 +78,7 @@ impl ScoringAndReportOptions {
         let scale = i32::from(self.match_score.unwrap_or(1));
         let scaled_number = |said: Option<u16>, plain: i32| said.map_or(plain * scale, i32::from);
         let scaled_pair =
-            |said: Option<NumberPair>, plain: [i32; 2]| said.map_or(plain.map(|n| n * scale), |two| two.0);
+            |said: Option<OneOrTwoNumbers>, plain: [i32; 2]| said.map_or(plain.map(|n| n * scale), |two| two.0);
         let scores = ScoringOptions {
             match_score: scale,
             mismatch_penalty: scaled_number(self.mismatch_penalty, defaults.mismatch_penalty),
@@ -116,7 +116,7 @@ mod tests {
         let said = ScoringAndReportOptions {
             match_score: Some(2),
             mismatch_penalty: Some(3),
-            gap_open_penalty: Some(NumberPair([7, 8])),
+            gap_open_penalty: Some(OneOrTwoNumbers([7, 8])),
             ..ScoringAndReportOptions::default()
         };
         let scores = said.to_engine_options(Vec::new()).unwrap().scores;
@@ -130,10 +130,10 @@ mod tests {
             min_score: 60,
         };
         assert_eq!(scores, plain);
-        assert_eq!("6".parse(), Ok(NumberPair([6, 6])));
-        assert_eq!("6,7".parse(), Ok(NumberPair([6, 7])));
+        assert_eq!("6".parse(), Ok(OneOrTwoNumbers([6, 6])));
+        assert_eq!("6,7".parse(), Ok(OneOrTwoNumbers([6, 7])));
         for wrong in ["", "6,", "-1", "1,2,3", "x"] {
-            assert!(wrong.parse::<NumberPair>().is_err(), "{wrong}");
+            assert!(wrong.parse::<OneOrTwoNumbers>().is_err(), "{wrong}");
         }
         let none = ScoringAndReportOptions { match_score: Some(0), ..ScoringAndReportOptions::default() };
         assert!(none.to_engine_options(Vec::new()).is_err());

@@ -19,7 +19,7 @@ const MAX_SHOWN_NAMES: usize = 3;
 ///
 /// # Errors
 /// A header cannot be read.
-pub(super) fn find_header_contradictions(
+pub(super) fn find_header_reference_mismatches(
     lanes: &[Lane],
     reference: &Reference,
     path: &Path,

@@ -39,7 +39,7 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
 }
 
 /// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
-pub(crate) fn default_memory_bytes() -> u64 {
+pub(crate) fn default_memory_budget_bytes() -> u64 {
     available_memory_bytes(Path::new("/")).map_or(4 << 30, |free| free / 2)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::export_tables::{ExportTable, MafGenes};
+use genuma_somatic::export_tables::{ExportTable, MafGeneAnnotation};
 use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
 use genuma_somatic::output::SupportingReadsOrigin;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
@@ -18,7 +18,7 @@ use genuma_somatic::signatures::SignatureMatrix;
 use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
 use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
-use genuma_work::publish::{self, AtomicFile, FileSet};
+use genuma_work::publish::{self, AtomicFile, AtomicFileSet};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
 use tracing::info;
@@ -48,7 +48,7 @@ const TARGETS_FILE: &str = "targets.tsv";
 
 /// Optional outputs of a call: further tables, and exposures to mutational signatures.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OutputOptions {
+pub(crate) struct OptionalOutputs {
     /// Path of the MAF file with the small variants.
     maf: Option<PathBuf>,
     /// Path of the BEDPE file with the structural variants.
@@ -57,7 +57,7 @@ pub(crate) struct OutputOptions {
     signatures: Option<SignatureMatrix>,
 }
 
-impl OutputOptions {
+impl OptionalOutputs {
     /// Creates the options. Reads the matrix of mutational signatures from the file `signatures`.
     ///
     /// # Errors
@@ -66,12 +66,12 @@ impl OutputOptions {
         maf: Option<PathBuf>,
         bedpe: Option<PathBuf>,
         signatures: Option<&Path>,
-    ) -> anyhow::Result<OutputOptions> {
+    ) -> anyhow::Result<OptionalOutputs> {
         let signatures = signatures.map(SignatureMatrix::read).transpose()?;
         if let Some(matrix) = &signatures {
             info!("{}: {} signatures", matrix.path().display(), matrix.num_signatures());
         }
-        Ok(OutputOptions { maf, bedpe, signatures })
+        Ok(OptionalOutputs { maf, bedpe, signatures })
     }
 }
 
@@ -89,9 +89,15 @@ impl OpenTable {
 
     /// Writes the table to its temporary file and adds the file to `set`. `rows` and `others` are words for the log:
     /// the kind of variants that the table contains, and the kind that is left out.
-    fn write_table(mut self, table: &ExportTable, rows: &str, others: &str, set: &mut FileSet) -> anyhow::Result<()> {
+    fn write_table(
+        mut self,
+        table: &ExportTable,
+        rows: &str,
+        others: &str,
+        set: &mut AtomicFileSet,
+    ) -> anyhow::Result<()> {
         self.file.write_all(table.text.as_bytes())?;
-        set.add_file(self.file.flush_buffer()?);
+        set.add_file(self.file.flush_to_partial_file()?);
         let (path, num_rows, skipped) = (self.path.display(), table.num_rows, table.skipped_records);
         info!("{path}: {num_rows} {rows} of calls that pass; {skipped} {others} records are left out");
         Ok(())
@@ -100,12 +106,12 @@ impl OpenTable {
 
 /// Adds a text file at `path` to the set. Without a text, the file of an earlier run is removed when the set is
 /// published.
-fn add_text_file(path: PathBuf, text: Option<String>, set: &mut FileSet) -> anyhow::Result<()> {
+fn add_text_file(path: PathBuf, text: Option<String>, set: &mut AtomicFileSet) -> anyhow::Result<()> {
     match text {
         Some(text) => {
             let mut file = AtomicFile::create(path)?;
             file.write_all(text.as_bytes())?;
-            set.add_file(file.flush_buffer()?);
+            set.add_file(file.flush_to_partial_file()?);
         }
         None => set.remove_on_publish(path),
     }
@@ -127,7 +133,7 @@ impl<'a> CallOutputs<'a> {
     ///
     /// # Errors
     /// The folder is read-only or full, or another run writes its results there.
-    pub(crate) fn create(folder: &'a Path, options: OutputOptions) -> Result<Self, publish::Error> {
+    pub(crate) fn create(folder: &'a Path, options: OptionalOutputs) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT_FILE_NAME))?;
         let (maf, bedpe) = (OpenTable::create(&options.maf)?, OpenTable::create(&options.bedpe)?);
         let existing = earlier_result_files(folder, &options);
@@ -157,7 +163,7 @@ impl<'a> CallOutputs<'a> {
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         // Results of an earlier run that this run does not write would be mistaken for its own, so they are removed.
         if !finished.on_reference {
             [SUPPORTING_READS_FILE]
@@ -193,7 +199,7 @@ impl<'a> CallOutputs<'a> {
             job.gff.as_ref().map(|gff| annotate_records(gff, genome, &mut records, &mut header)).transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
         if let Some(to) = maf {
-            let genes = if annotation.is_some() { MafGenes::Annotated } else { MafGenes::Unknown };
+            let genes = if annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
             let table = export_tables::build_maf_table(&records, genome, &finished.samples, genes);
             to.write_table(&table, "small variants", "structural", &mut set)?;
         }
@@ -212,7 +218,7 @@ impl<'a> CallOutputs<'a> {
             &mut set,
         )?;
         if let Some(matrix) = &signatures {
-            signature_fit::add_exposures(matrix, job, finished);
+            signature_fit::add_signature_exposures(matrix, job, finished);
         }
         let outcome = summary::build_call_summary(
             job,
@@ -221,20 +227,20 @@ impl<'a> CallOutputs<'a> {
             RecordAnnotations { screened_calls, annotation },
             watched.timeline(),
         )?;
-        let counters = watched.take_counters();
+        let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
         output::write_json(
             &file(SUMMARY_FILE),
-            &JsonOutput::with_schema(schema::SUMMARY_SCHEMA, summarize(&outcome)),
+            &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(&outcome)),
             &mut set,
         )?;
         multiqc::add_section_files(
             &file(MULTIQC_PREFIX),
-            &multiqc::build_call_sections(&outcome, &count_passed_by_class(&outcome), folder),
+            &multiqc::build_call_sections(&outcome, &count_passed_calls_by_class(&outcome), folder),
             &mut set,
         )?;
         page.write_all(report::call::render_page(&outcome).as_bytes())?;
-        set.add_file(page.flush_buffer()?);
+        set.add_file(page.flush_to_partial_file()?);
         set.publish_all()?;
         Ok(outcome)
     }
@@ -255,7 +261,7 @@ fn annotate_records(
 }
 
 /// Returns the names of the files of an earlier run that this run replaces or removes.
-fn earlier_result_files(folder: &Path, tables: &OutputOptions) -> Vec<String> {
+fn earlier_result_files(folder: &Path, tables: &OptionalOutputs) -> Vec<String> {
     let ours = |name: &str| {
         [REPORT_FILE_NAME, CONTIGS_FILE, SUPPORTING_READS_FILE, SUMMARY_FILE, WHY_FILE, TARGETS_FILE].contains(&name)
             || SUPPORTING_READS_INDEX_FILES.contains(&name)
@@ -309,7 +315,7 @@ fn format_result_parameters(job: &CallJob) -> String {
 }
 
 /// Returns the number of calls that passed all filters, by class.
-pub(crate) fn count_passed_by_class(outcome: &CallSummary) -> BTreeMap<&'static str, u64> {
+pub(crate) fn count_passed_calls_by_class(outcome: &CallSummary) -> BTreeMap<&'static str, u64> {
     let mut passed = BTreeMap::new();
     for call in outcome.calls.iter().filter(|call| call.filters.is_empty()) {
         *passed.entry(call.class.class_name()).or_default() += 1;
@@ -334,5 +340,5 @@ fn summarize(outcome: &CallSummary) -> Summary<'_> {
         *filtered_by.entry(filter.as_str()).or_default() += 1;
     }
     let filtered = outcome.calls.iter().filter(|call| !call.filters.is_empty()).count();
-    Summary { outcome, passed: count_passed_by_class(outcome), filtered, filtered_by }
+    Summary { outcome, passed: count_passed_calls_by_class(outcome), filtered, filtered_by }
 }

@@ -18,7 +18,7 @@ use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 /// Files and names of all tumour samples: the values of all `--tumor` options, in the given order. `REQUIRED`: whether
 /// the command needs at least one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TumourReads<const REQUIRED: bool>(Vec<TumourFiles>);
+pub(crate) struct TumourReadFileOptions<const REQUIRED: bool>(Vec<TumourFiles>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TumourFiles {
@@ -119,7 +119,7 @@ fn read_group_sample_name(
 
 /// Reads of the normal of a call: those in files, or reads cut from the reference in a tumour-only call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum NormalReads<'a> {
+pub(crate) enum NormalReadSource<'a> {
     /// Files with the reads of the normal.
     Files(&'a [PathBuf]),
     /// There is no normal: reads cut from this reference replace its reads.
@@ -130,16 +130,16 @@ pub(crate) enum NormalReads<'a> {
 ///
 /// # Errors
 /// There are neither files nor a reference.
-pub(crate) fn choose_normal_reads<'a>(
+pub(crate) fn choose_normal_read_source<'a>(
     files: &'a [PathBuf],
     reference: Option<&'a Path>,
-) -> Result<NormalReads<'a>, UsageError> {
+) -> Result<NormalReadSource<'a>, UsageError> {
     match (files, reference) {
-        ([], Some(reference)) => Ok(NormalReads::Reference(reference)),
+        ([], Some(reference)) => Ok(NormalReadSource::Reference(reference)),
         ([], None) => Err(UsageError(
             "give the reads of the normal with --normal; a tumour-only call needs --reference in its place".to_owned(),
         )),
-        (files, _) => Ok(NormalReads::Files(files)),
+        (files, _) => Ok(NormalReadSource::Files(files)),
     }
 }
 
@@ -207,7 +207,7 @@ impl TumourFiles {
     }
 }
 
-impl<const REQUIRED: bool> TumourReads<REQUIRED> {
+impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
     /// Returns the sample names and the lanes of all samples, the normal first. Occurrences of `--tumor` with the same
     /// name are merged into one sample.
     ///
@@ -217,7 +217,7 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     /// be read, or is not of one sample.
     pub(crate) fn open_samples_and_lanes(
         &self,
-        normal: NormalReads<'_>,
+        normal: NormalReadSource<'_>,
         names_given: SampleNameOptions<'_>,
         layout: &ReadLayoutOptions,
         options: &AlignedOptions,
@@ -240,10 +240,10 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
             .into());
         }
         let mut lanes = match normal {
-            NormalReads::Files(files) => {
+            NormalReadSource::Files(files) => {
                 layout.open_lanes(NORMAL_SAMPLE, ReadStructureOption::Normal, files, options)?
             }
-            NormalReads::Reference(path) => {
+            NormalReadSource::Reference(path) => {
                 vec![Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Reference(path.to_owned()))]
             }
         };
@@ -256,8 +256,8 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
         }
         let samples = choose_sample_names(&lanes, names_given, &tumours)?;
         let samples = match normal {
-            NormalReads::Files(_) => samples,
-            NormalReads::Reference(_) => samples.without_normal(),
+            NormalReadSource::Files(_) => samples,
+            NormalReadSource::Reference(_) => samples.without_normal(),
         };
         for (i, name) in samples.names().iter().enumerate() {
             if samples.names()[..i].contains(name) {
@@ -271,10 +271,10 @@ impl<const REQUIRED: bool> TumourReads<REQUIRED> {
     }
 }
 
-impl<const REQUIRED: bool> clap::FromArgMatches for TumourReads<REQUIRED> {
+impl<const REQUIRED: bool> clap::FromArgMatches for TumourReadFileOptions<REQUIRED> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = matches.get_occurrences::<OsString>(OPTION_ID).into_iter().flatten();
-        Ok(TumourReads(given.map(|files| TumourFiles::from_arguments(files.cloned().collect())).collect()))
+        Ok(TumourReadFileOptions(given.map(|files| TumourFiles::from_arguments(files.cloned().collect())).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -283,7 +283,7 @@ impl<const REQUIRED: bool> clap::FromArgMatches for TumourReads<REQUIRED> {
     }
 }
 
-impl<const REQUIRED: bool> clap::Args for TumourReads<REQUIRED> {
+impl<const REQUIRED: bool> clap::Args for TumourReadFileOptions<REQUIRED> {
     fn augment_args(command: Command) -> Command {
         let arg = Arg::new(OPTION_ID)
             .long(OPTION_ID)

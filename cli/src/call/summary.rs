@@ -7,9 +7,9 @@ use genuma_pair::library::LibraryMetrics;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
-use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, ReportedEvent};
+use genuma_somatic::call_summary::{AdditionalTumourSummary, CallSummary, EventPileup, ReportedEvent};
 use genuma_somatic::gene_annotation::AnnotationSummary;
-use genuma_somatic::genotype::Genotype;
+use genuma_somatic::genotype::GenotypingResult;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::provenance::ReferenceIdentity;
@@ -98,11 +98,11 @@ fn reported_libraries(libraries: SamplePairLibraryMetrics, samples: &SampleNames
 }
 
 /// Returns names, library metrics and summaries of the second and later tumours.
-fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumour> {
+fn other_tumours(finished: &FinishedCall) -> Vec<AdditionalTumourSummary> {
     let further =
         finished.samples.tumour_names().iter().zip(&finished.libraries).zip(&finished.sample_summaries).skip(1);
     further
-        .map(|((sample, libraries), portrait)| AdditionalTumour {
+        .map(|((sample, libraries), portrait)| AdditionalTumourSummary {
             sample: sample.clone(),
             libraries: reported_libraries(libraries.clone(), &finished.samples),
             sample_summary: portrait.clone(),
@@ -126,7 +126,7 @@ fn first_records(records: &[VcfRecord], events: usize) -> Vec<&VcfRecord> {
 }
 
 fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
-    let Genotype { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
+    let GenotypingResult { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
     let name = |chrom: usize| genome.contigs[chrom].name.clone();
     ReportedEvent {
         id: vcf_record::event_id(record.event),

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::sample_names::SampleNames;
-use genuma_somatic::target_depth::FinishedTargets;
+use genuma_somatic::target_depth::TargetsWithDepths;
 
 /// Formats the table of the targets: BED columns, the depth in each tumour and in the normal, and the status. `samples`
 /// are the names of the samples, the normal first.
-pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference, samples: &SampleNames) -> String {
+pub(crate) fn format_target_table(finished: &TargetsWithDepths, genome: &Reference, samples: &SampleNames) -> String {
     let order: Vec<usize> =
         (usize::from(TUMOUR_SAMPLE)..samples.num_samples()).chain(samples.has_normal().then_some(0)).collect();
     let mut text = String::from("#chrom\tstart\tend\tname");
@@ -29,7 +29,7 @@ pub(crate) fn format_target_table(finished: &FinishedTargets, genome: &Reference
         }
         let status = match depth.num_markers {
             0 => "unknown",
-            _ if depth.is_uncovered() => "uncovered",
+            _ if depth.is_uncovered_in_any_sample() => "uncovered",
             _ => "covered",
         };
         let _ = writeln!(text, "\t{status}");

@@ -30,7 +30,7 @@ impl CallWatcher {
 
     /// Stops the recorder of resource counters and returns the counters; `None` if they were not requested, or were
     /// returned before.
-    pub(crate) fn take_counters(&self) -> Option<RunCounters> {
+    pub(crate) fn stop_and_take_counters(&self) -> Option<RunCounters> {
         let counting = self.counting.lock().unwrap_or_else(PoisonError::into_inner).take();
         counting.map(RunCounterRecorder::finish)
     }
@@ -44,7 +44,7 @@ impl CallWatcher {
 impl ProgressListener for CallWatcher {
     fn unit_started(&self, name: &str, meter: Option<Arc<ProgressCounters>>) {
         // The unit plans with the memory that is left of `--memory`.
-        allocator::return_free_memory();
+        allocator::return_free_memory_to_system();
         self.recorder.record_unit_start(name);
         self.progress.unit_started(name, meter);
     }

@@ -8,7 +8,7 @@ use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
 use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeUsage, SortedSampleKmers};
 use genuma_reads::dna;
 use genuma_work::cost::{UnitCost, measure_process_cost};
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde_json::{Value, json};
 
 use super::NamedFiles;
@@ -36,7 +36,7 @@ pub(crate) enum KmerOutput {
 
 /// Number and size of the k-mers that were written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WrittenSize {
+pub(crate) struct WrittenKmerTotals {
     /// Number of k-mers.
     pub(crate) kmers: u64,
     /// Size of the file (bytes).
@@ -63,8 +63,8 @@ impl KmerOutput {
         sorted: &SortedSampleKmers,
         note: &TableNote,
         memory: u64,
-        set: &mut FileSet,
-    ) -> anyhow::Result<WrittenSize> {
+        set: &mut AtomicFileSet,
+    ) -> anyhow::Result<WrittenKmerTotals> {
         match self {
             KmerOutput::Table(path) => write_table(path, sorted, note, memory, set),
             KmerOutput::Text(path) => write_text(path, sorted, note, set),
@@ -103,11 +103,11 @@ fn write_table(
     sorted: &SortedSampleKmers,
     note: &TableNote,
     memory: u64,
-    set: &mut FileSet,
-) -> anyhow::Result<WrittenSize> {
-    let entries = sorted.num_kept();
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<WrittenKmerTotals> {
+    let entries = sorted.num_kept_kmers();
     let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
-    sorted.shrink_to(memory.saturating_sub(spec.max_memory_bytes()))?;
+    sorted.shrink_memory_to(memory.saturating_sub(spec.max_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
@@ -115,15 +115,15 @@ fn write_table(
     })?;
     let (written, file) = writer.finish_unpublished()?;
     set.add_file(file);
-    Ok(WrittenSize { kmers: entries, bytes: written.file_bytes })
+    Ok(WrittenKmerTotals { kmers: entries, bytes: written.file_bytes })
 }
 
 fn write_text(
     path: &Path,
     sorted: &SortedSampleKmers,
     note: &TableNote,
-    set: &mut FileSet,
-) -> anyhow::Result<WrittenSize> {
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<WrittenKmerTotals> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
@@ -142,8 +142,8 @@ fn write_text(
         line.push(b'\n');
         write_line(&mut line)
     })?;
-    set.add_file(file.flush_buffer()?);
-    Ok(WrittenSize { kmers: sorted.num_kept(), bytes })
+    set.add_file(file.flush_to_partial_file()?);
+    Ok(WrittenKmerTotals { kmers: sorted.num_kept_kmers(), bytes })
 }
 
 /// Results of `genuma kmers count`, for the JSON file and for MultiQC.
@@ -154,14 +154,14 @@ pub(crate) struct CountOutcome<'a> {
     pub(crate) spectra: &'a [Vec<u64>],
     pub(crate) shares: &'a [NodeUsage],
     pub(crate) devices: &'a Devices,
-    pub(crate) written: WrittenSize,
+    pub(crate) written: WrittenKmerTotals,
     pub(crate) costs: Vec<UnitCost>,
 }
 
 impl CountOutcome<'_> {
     /// Adds a file with the k-mer spectrum to `set`: one row for each count up to the largest, with the number of
     /// distinct k-mers of each sample. With several samples the first line names the columns.
-    pub(crate) fn write_histogram(&self, path: &Path, set: &mut FileSet) -> anyhow::Result<()> {
+    pub(crate) fn add_kmer_spectrum_file(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];
         let last = spectra.iter().filter_map(|s| s.iter().rposition(|&kmers| kmers > 0)).max().unwrap_or(0);
@@ -173,7 +173,7 @@ impl CountOutcome<'_> {
             let kmers: Vec<String> = spectra.iter().map(|spectrum| spectrum[count].to_string()).collect();
             writeln!(file, "{count}\t{}", kmers.join("\t"))?;
         }
-        set.add_file(file.flush_buffer()?);
+        set.add_file(file.flush_to_partial_file()?);
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl CountOutcome<'_> {
         samples: &[NamedFiles],
         aligned: Value,
         wall: Duration,
-        set: &mut FileSet,
+        set: &mut AtomicFileSet,
     ) -> anyhow::Result<()> {
         let CountOutcome { note, stats, shares, devices, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
@@ -231,6 +231,6 @@ impl CountOutcome<'_> {
             "peak_bytes": cost.peak_bytes,
             "steps": costs,
         });
-        json_file::add_json_output(path, json_file::schema::COUNT_SCHEMA, &value, set)
+        json_file::add_json_output(path, json_file::schema::KMER_COUNT_SCHEMA_NUMBER, &value, set)
     }
 }

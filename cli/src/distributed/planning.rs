@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use genuma_kmers::{ExpectedKmers, bin_grid_for_kmers, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
-use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
 use genuma_somatic::gene_annotation::GeneFile;
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
-use crate::forecast::steps::StepForecast;
+use crate::forecast::steps::StepTaskForecast;
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::size_format;
 
@@ -83,7 +83,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         grid.num_partitions,
         grid.bins_per_partition
     );
-    let call = DistributedCall {
+    let call = DistributedCallPlan {
         shards: sharding.shards,
         samples: job.samples.clone(),
         grid,
@@ -103,7 +103,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         bail!("{run_store}: contains the plan of another call; give another location, or remove that plan");
     }
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    let given = input::measure_call_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
+    let given = input::measure_forecast_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
     let needs = given.forecast_steps(call.shards.len() as u32, grid, &MEASURED_RATES);
     let store_location = if request.run.contains("://") {
         request.run.trim_end_matches('/').to_owned()
@@ -126,10 +126,10 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     publish_plan(&run_store, &plan.to_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
-        let script = Path::new(&plan.run).join(sbatch::SCRIPT_OBJECT_NAME);
+        let script = Path::new(&plan.run).join(sbatch::SBATCH_SCRIPT_OBJECT_NAME);
         publish_object(
             &run_store,
-            sbatch::SCRIPT_OBJECT_NAME,
+            sbatch::SBATCH_SCRIPT_OBJECT_NAME,
             sbatch::render_sbatch_script(&plan, &own_program_path()?).as_bytes(),
         )?;
         info!("start it with: sh {}", script.display());
@@ -193,7 +193,7 @@ fn publish_object(run_store: &RunStore, name: &str, text: &[u8]) -> anyhow::Resu
     Ok(run_store.publish(draft, name)?)
 }
 
-fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> StepPlan {
+fn plan_step(need: &StepTaskForecast, call: &DistributedCallPlan, threads: usize) -> StepPlan {
     StepPlan {
         name: need.kind.command_line_name().to_owned(),
         tasks: call.num_tasks_of_step(need.kind),
@@ -205,7 +205,7 @@ fn plan_step(need: &StepForecast, call: &DistributedCall, threads: usize) -> Ste
     }
 }
 
-fn report_plan(plan: &DistributedPlan, needs: &[StepForecast]) {
+fn report_plan(plan: &DistributedPlan, needs: &[StepTaskForecast]) {
     let tasks = |kind: StepKind| f64::from(plan.call.num_tasks_of_step(kind));
     let cpu_s: f64 = needs.iter().map(|need| need.cpu_s * tasks(need.kind)).sum();
     let wall_s: f64 = needs.iter().map(|need| need.wall_s).sum();

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{DistributedPlan, StepPlan};
 
 /// Name of the object that holds the script.
-pub(crate) const SCRIPT_OBJECT_NAME: &str = "submit.sh";
+pub(crate) const SBATCH_SCRIPT_OBJECT_NAME: &str = "submit.sh";
 
 /// Beginning of the script. `{genuma}`, `{run}` and `{logs}` are replaced by quoted strings: path of the program, run
 /// store, folder of the logs.
@@ -64,7 +64,7 @@ pub(crate) fn render_sbatch_script(plan: &DistributedPlan, genuma: &Path) -> Str
     let job = |text: String, steps: &StepPlan| {
         let StepPlan { name, tasks, threads, minutes, .. } = steps;
         let after = if steps.after.is_empty() { "" } else { "after=$job\n" };
-        format!("{text}\n{after}submit {name} {tasks} {threads} {} {minutes}", steps.requested_memory_mb())
+        format!("{text}\n{after}submit {name} {tasks} {threads} {} {minutes}", steps.task_memory_request_mib())
     };
     let mut text = plan.steps.iter().fold(head, job);
     // Writing to a string cannot fail.
@@ -81,14 +81,14 @@ mod tests {
     use std::path::PathBuf;
 
     use genuma_kmers::BinGrid;
-    use genuma_somatic::distributed_call::{DistributedCall, StepKind};
+    use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
     use genuma_somatic::pipeline::CallParams;
 
     use super::*;
 
     #[test]
     fn the_example_is_such_a_script() {
-        let call = DistributedCall {
+        let call = DistributedCallPlan {
             panel: None,
             known: None,
             gff: None,

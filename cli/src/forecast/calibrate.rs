@@ -11,7 +11,7 @@ use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
-use super::model::{CallInput, UnitForecast};
+use super::model::{ForecastInput, UnitForecast};
 use super::rates::{CostRates, MEASURED_RATES};
 
 /// Values of the `summary.json` of an earlier call that calibration needs.
@@ -87,10 +87,10 @@ impl EarlierRun {
     }
 
     /// Returns the input of the earlier run in the form in which a forecast takes it.
-    fn call_input(&self) -> CallInput {
+    fn call_input(&self) -> ForecastInput {
         let placed = self.reference.as_ref();
         let (normal, tumours) = self.bases.split_at(1);
-        CallInput {
+        ForecastInput {
             bases: [normal, tumours].map(|of| of.iter().sum()),
             num_samples: self.bases.len(),
             file_bytes: [0; 2],

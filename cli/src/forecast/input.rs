@@ -7,7 +7,7 @@ use genuma_flash::TableScan;
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
 use genuma_somatic::pipeline::Resources;
 
-use super::model::{CallInput, PanelSize};
+use super::model::{ForecastInput, PanelSize};
 
 /// Returns the size of the k-mer table of a panel of normals.
 ///
@@ -21,13 +21,13 @@ pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash
 
 /// Returns the input of a call with these lanes and k-mers of length `k`, for the forecast. `reference` is the number
 /// of bases of the reference. The number of bases of the reads is estimated from the beginnings of the files.
-pub(crate) fn measure_call_input(
+pub(crate) fn measure_forecast_input(
     lanes: &[Lane],
     reference: Option<u64>,
     panel: Option<PanelSize>,
     k: u32,
     resources: Resources,
-) -> CallInput {
+) -> ForecastInput {
     let lanes_of = |normal| {
         let selected = lanes.iter().filter(|lane| (lane.sample == NORMAL_SAMPLE) == normal);
         selected.cloned().collect::<Vec<Lane>>()
@@ -36,7 +36,7 @@ pub(crate) fn measure_call_input(
     let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
-    CallInput {
+    ForecastInput {
         bases,
         num_samples: num_samples(lanes),
         file_bytes: lanes_by_kind.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),

@@ -10,13 +10,13 @@ use genuma_align::scan;
 use genuma_kmers::{CountForecast, CountParams, ExpectedKmers, MAX_PARTITIONS, min_memory_bytes};
 use genuma_reads::ReadEstimate;
 use genuma_somatic::count::{
-    CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, packed_reads_budget_bytes, plan_counting,
-    scratch_bytes_for_packed_reads,
+    CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, forecast_counting_resources,
+    packed_reads_budget_bytes, scratch_bytes_for_packed_reads,
 };
 use genuma_somatic::pipeline::{CallParams, Resources};
 use serde::Serialize;
 
-use super::rates::{CostRates, SMALL_GENOME_GBP};
+use super::rates::{CostRates, MAX_GENOME_GBP_OF_BASE_RATES};
 use crate::size_format;
 
 /// Minimum memory of a call, however small its input (bytes). A call with less is refused. Measured: 90 MiB with two
@@ -46,7 +46,7 @@ pub(crate) fn min_call_memory_bytes(threads: usize, reference: Option<u64>) -> u
 
 /// Size of the input of a call, and the resources that the call may use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct CallInput {
+pub(crate) struct ForecastInput {
     /// Number of bases of the reads: of the normal, and of all tumours together.
     pub(crate) bases: [u64; 2],
     /// Number of samples, including the normal.
@@ -151,7 +151,7 @@ impl CallForecast {
     }
 }
 
-impl CallInput {
+impl ForecastInput {
     /// Returns the total numbers of bases and reads, and the size of the packed reads.
     fn estimate(&self) -> ReadEstimate {
         let bases = self.bases.iter().sum();
@@ -166,7 +166,10 @@ impl CallInput {
             let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
             return CallForecast::refuse(
                 format!("{have} of memory is too little: the call needs {need} or more"),
-                format!("give --memory {}, or lower --threads", size_format::format_option_value(min_memory_bytes)),
+                format!(
+                    "give --memory {}, or lower --threads",
+                    size_format::format_bytes_as_option_value(min_memory_bytes)
+                ),
             );
         }
         let expected = ExpectedKmers::from_read_estimate(&self.estimate(), self.k);
@@ -178,7 +181,7 @@ impl CallInput {
                 ),
                 format!(
                     "give --scratch {} or more",
-                    size_format::format_option_value(expected.super_kmer_bytes / 16 + 1)
+                    size_format::format_bytes_as_option_value(expected.super_kmer_bytes / 16 + 1)
                 ),
             );
         };
@@ -200,7 +203,7 @@ impl CallInput {
             forecast.advice.push(format!(
                 "{name} may take {} of memory, more than --memory: give --memory {}",
                 size_format::format_bytes(*peak_bytes),
-                size_format::format_option_value(self.sufficient_memory_bytes(*peak_bytes, rates))
+                size_format::format_bytes_as_option_value(self.sufficient_memory_bytes(*peak_bytes, rates))
             ));
         }
         if planned.partitions > 1 {
@@ -208,15 +211,15 @@ impl CallInput {
             forecast.advice.push(format!(
                 "counting needs {} passes over the reads: with --scratch {} one pass is enough (now {})",
                 planned.partitions,
-                size_format::format_option_value(all_kmers_bytes),
+                size_format::format_bytes_as_option_value(all_kmers_bytes),
                 size_format::format_bytes(self.resources.scratch)
             ));
         }
         if !reads_are_packed {
             forecast.advice.push(format!(
                 "with --scratch {} later passes would read packed reads instead of the input files (now {})",
-                size_format::format_option_value(scratch_bytes_for_packed_reads(
-                    &self.count_params(),
+                size_format::format_bytes_as_option_value(scratch_bytes_for_packed_reads(
+                    &self.kmer_count_params(),
                     self.num_samples,
                     &expected,
                     &self.estimate()
@@ -247,20 +250,25 @@ impl CallInput {
     }
 
     /// Returns the parameters of the k-mer counter.
-    fn count_params(&self) -> CountParams {
+    fn kmer_count_params(&self) -> CountParams {
         // The minimum base quality does not change the forecast.
         let params = CallParams { k: self.k, min_base_quality: 0, min_tumour_count: 2, min_quality: 0.0, assay: None };
-        self.resources.count_params(&params, self.reference_bases, self.num_samples.saturating_sub(1), PathBuf::new())
+        self.resources.kmer_count_params(
+            &params,
+            self.reference_bases,
+            self.num_samples.saturating_sub(1),
+            PathBuf::new(),
+        )
     }
 
     /// Plans the k-mer counting. Returns the plan, and whether packed reads are written too; `None` if the counter
     /// would need too many partitions.
     fn plan_count(&self, expected: &ExpectedKmers) -> Option<(CountForecast, bool)> {
-        let params = self.count_params();
+        let params = self.kmer_count_params();
         let packed_reads_bytes = packed_reads_budget_bytes(&params, self.num_samples, expected, &self.estimate());
         let kmer_params =
             CountParams { max_scratch_bytes: params.max_scratch_bytes - packed_reads_bytes.unwrap_or(0), ..params };
-        Some((plan_counting(&kmer_params, self.num_samples, expected)?, packed_reads_bytes.is_some()))
+        Some((forecast_counting_resources(&kmer_params, self.num_samples, expected)?, packed_reads_bytes.is_some()))
     }
 
     /// Returns a memory budget (bytes), at least `least`, that no unit is expected to exceed. Some units use more
@@ -268,7 +276,7 @@ impl CallInput {
     fn sufficient_memory_bytes(&self, least: u64, rates: &CostRates) -> u64 {
         let mut memory = least;
         for _ in 0..16 {
-            let input = CallInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
+            let input = ForecastInput { resources: Resources { memory, ..self.resources.clone() }, ..self.clone() };
             let expected = ExpectedKmers::from_read_estimate(&input.estimate(), input.k);
             let Some((planned, reads_are_packed)) = input.plan_count(&expected) else { break };
             let units = UnitForecaster::new(&input, rates, reads_are_packed).unit_forecasts(&planned);
@@ -300,7 +308,7 @@ impl CallInput {
 
 /// Input, rates and derived sizes from which the forecasts of the units of a call are computed.
 struct UnitForecaster<'a> {
-    input: &'a CallInput,
+    input: &'a ForecastInput,
     rates: &'a CostRates,
     /// Bases of the reads of all tumour samples, in Gbases (10⁹ bases).
     tumour_gbases: f64,
@@ -318,7 +326,7 @@ struct UnitForecaster<'a> {
 }
 
 impl<'a> UnitForecaster<'a> {
-    fn new(input: &'a CallInput, rates: &'a CostRates, reads_are_packed: bool) -> Self {
+    fn new(input: &'a ForecastInput, rates: &'a CostRates, reads_are_packed: bool) -> Self {
         let giga = |n: u64| n as f64 / 1e9;
         let reference_bytes = input.reference_bases.unwrap_or(0);
         let base = (rates.base_bytes + rates.thread_bytes * input.resources.threads as f64) as u64;
@@ -364,10 +372,10 @@ impl<'a> UnitForecaster<'a> {
     }
 
     /// Returns the factor by which the cost per Gbase on this genome exceeds the cost on a genome of
-    /// [`SMALL_GENOME_GBP`]. `tenfold` is the relative growth for a genome ten times as large.
+    /// [`MAX_GENOME_GBP_OF_BASE_RATES`]. `tenfold` is the relative growth for a genome ten times as large.
     fn genome_size_factor(&self, tenfold: f64) -> f64 {
         // docs/model/time_and_memory.md (2)
-        1.0 + tenfold * (self.reference_gbp / SMALL_GENOME_GBP).max(1.0).log10()
+        1.0 + tenfold * (self.reference_gbp / MAX_GENOME_GBP_OF_BASE_RATES).max(1.0).log10()
     }
 
     /// Returns the bytes of `gbases` Gbases at `rate` bytes per Gbase.
@@ -487,10 +495,10 @@ impl<'a> UnitForecaster<'a> {
         let contigs = Self::scaled_bytes(self.rates.contig_bases, self.tumour_gbases);
         // The seed tables get the memory that is left. The reference is scanned once for each set of contigs that
         // fits.
-        let bases_per_batch =
-            scan::bases_per_batch(self.reference_bytes, self.input.resources.memory.saturating_sub(held_bytes))
+        let max_bases_per_batch =
+            scan::max_bases_per_batch(self.reference_bytes, self.input.resources.memory.saturating_sub(held_bytes))
                 .min(contigs);
-        let num_scans = if self.reference_bytes == 0 { 0 } else { contigs.div_ceil(bases_per_batch.max(1)) };
+        let num_scans = if self.reference_bytes == 0 { 0 } else { contigs.div_ceil(max_bases_per_batch.max(1)) };
         let cpu_s = 2.0 * num_scans as f64 * self.rates.scan_reference_cpu_s * self.reference_gbp
             + self.rates.align_contigs_cpu_s
                 * self.tumour_gbases
@@ -500,7 +508,7 @@ impl<'a> UnitForecaster<'a> {
             name: "place",
             cpu_s: cpu_s + alone_s,
             wall_s: self.wall_s(cpu_s, 0.0, 0, alone_s),
-            peak_bytes: held_bytes + scan::scan_memory_bytes(bases_per_batch),
+            peak_bytes: held_bytes + scan::scan_memory_bytes(max_bases_per_batch),
             read_bytes: self.reference_bytes,
             written_bytes: 0,
         }
@@ -571,8 +579,8 @@ mod tests {
     use crate::forecast::rates::MEASURED_RATES;
 
     /// A human genome at 30x/30x.
-    fn human_genome_input() -> CallInput {
-        CallInput {
+    fn human_genome_input() -> ForecastInput {
+        ForecastInput {
             bases: [93_000_000_000; 2],
             num_samples: 2,
             file_bytes: [43_000_000_000; 2],
@@ -591,7 +599,7 @@ mod tests {
         forecast.units.iter().find(|unit| unit.name == name).expect("a unit")
     }
 
-    fn forecast_with(change: impl FnOnce(&mut CallInput)) -> CallForecast {
+    fn forecast_with(change: impl FnOnce(&mut ForecastInput)) -> CallForecast {
         let mut given = human_genome_input();
         change(&mut given);
         given.forecast_call(&MEASURED_RATES)
@@ -709,20 +717,20 @@ mod tests {
         let plain = forecast_with(|_| {});
         let peak = |forecast: &CallForecast, name: &str| find_unit(forecast, name).peak_bytes;
         // Each tumour has a k-mer sketch of its own.
-        let given = CallInput {
+        let given = ForecastInput {
             bases: [150_000_000; 2],
             packed_bytes: 180_000_000,
             reference_bases: Some(5_000_000),
             ..human_genome_input()
         };
-        let small = |change: &dyn Fn(&mut CallInput)| {
+        let small = |change: &dyn Fn(&mut ForecastInput)| {
             let mut given = given.clone();
             change(&mut given);
             given.forecast_call(&MEASURED_RATES)
         };
         let (alone, several) = (small(&|_| {}), small(&|g| g.num_samples = 4));
         let of =
-            |samples| CallInput { num_samples: samples, ..given.clone() }.sketch_and_library_bytes(&MEASURED_RATES);
+            |samples| ForecastInput { num_samples: samples, ..given.clone() }.sketch_and_library_bytes(&MEASURED_RATES);
         assert!(of(4) > of(2) * 3 / 2 && peak(&several, "count") > peak(&alone, "count"));
         assert!(
             of(2) < human_genome_input().sketch_and_library_bytes(&MEASURED_RATES),

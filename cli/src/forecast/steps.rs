@@ -4,12 +4,12 @@ use genuma_kmers::{BinGrid, min_memory_for_grid};
 use genuma_somatic::distributed_call::StepKind;
 use genuma_somatic::pipeline::Resources;
 
-use super::model::{CallInput, UnitForecast, min_call_memory_bytes};
+use super::model::{ForecastInput, UnitForecast, min_call_memory_bytes};
 use super::rates::CostRates;
 
 /// Predicted resources of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StepForecast {
+pub(crate) struct StepTaskForecast {
     /// The step that the task belongs to.
     pub(crate) kind: StepKind,
     /// CPU seconds, summed over all threads.
@@ -33,10 +33,10 @@ const SAFETY_FACTOR: f64 = 1.3;
 /// Minimum memory that is requested for a task (bytes).
 const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 
-impl CallInput {
+impl ForecastInput {
     /// Predicts the resources of one task of each step, for reads in `shards` shards. `self.resources` are the
     /// resources that a task may use.
-    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepForecast> {
+    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepTaskForecast> {
         let Resources { threads, memory, .. } = self.resources;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));
         let unit = |name: &str| self.forecast_unit(name, 1, true, rates);
@@ -104,7 +104,7 @@ impl CallInput {
             } else {
                 0
             };
-            StepForecast {
+            StepTaskForecast {
                 kind,
                 cpu_s,
                 wall_s: cpu_s / (threads as f64 * rates.busy_share),
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn more_shards_and_partitions_make_smaller_steps_and_no_less_work() {
-        let given = CallInput {
+        let given = ForecastInput {
             bases: [93_000_000_000; 2],
             num_samples: 2,
             file_bytes: [43_000_000_000; 2],
@@ -139,7 +139,7 @@ mod tests {
         let steps =
             |n: u32| given.forecast_steps(n, genuma_kmers::bin_grid_for_kmers(150_000_000_000, n), &MEASURED_RATES);
         let (few, many) = (steps(8), steps(32));
-        let all = |steps: &[StepForecast], n: u32| -> f64 {
+        let all = |steps: &[StepTaskForecast], n: u32| -> f64 {
             let tasks =
                 |kind| if kind == StepKind::Count || StepKind::has_task_per_shard(kind) { f64::from(n) } else { 1.0 };
             steps.iter().map(|need| need.cpu_s * tasks(need.kind)).sum()
@@ -150,7 +150,7 @@ mod tests {
             assert!(many.cpu_s <= few.cpu_s && many.memory_bytes <= few.memory_bytes, "{few:?} {many:?}");
             assert!((MIN_STEP_MEMORY_BYTES..=16 << 30).contains(&many.memory_bytes), "{many:?}");
         }
-        let tiny = CallInput { bases: [1000; 2], reference_bases: Some(500), ..given };
+        let tiny = ForecastInput { bases: [1000; 2], reference_bases: Some(500), ..given };
         assert!(
             tiny.forecast_steps(1, BinGrid { num_partitions: 1, bins_per_partition: 16 }, &MEASURED_RATES)
                 .iter()

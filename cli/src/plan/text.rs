@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::CallPlan;
-use crate::forecast::rates::MEASURED_MACHINE;
+use super::ForecastWithCost;
+use crate::forecast::rates::RATES_MACHINE;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::size_format;
 
 /// Formats the whole output of `genuma plan` as text.
-pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
+pub(crate) fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
     let mut text = render_input(plan);
     let forecast = &plan.forecast;
     if forecast.refused.is_none() {
@@ -37,10 +37,9 @@ pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
         let _ = writeln!(text, "cost        {cost:.2}");
     }
     let _ = match plan.num_earlier_runs {
-        0 => writeln!(
-            text,
-            "rates       measured on an {MEASURED_MACHINE}; give earlier runs on this machine with --from"
-        ),
+        0 => {
+            writeln!(text, "rates       measured on an {RATES_MACHINE}; give earlier runs on this machine with --from")
+        }
         runs => writeln!(text, "rates       the medians of {}", format_count_with_noun(runs as u64, "earlier run")),
     };
     let verdict = match (&forecast.refused, forecast.fits) {
@@ -54,7 +53,7 @@ pub(crate) fn render_call_plan(plan: &CallPlan) -> String {
 }
 
 /// Formats the input and the resources of the call.
-fn render_input(plan: &CallPlan) -> String {
+fn render_input(plan: &ForecastWithCost) -> String {
     let given = &plan.input;
     let [normal, tumour] = given.bases.map(|n| format_with_si_prefix(n as f64));
     let reference = given
@@ -78,7 +77,7 @@ fn size_or_dash(bytes: u64) -> String {
 }
 
 /// Formats a table with a row for each unit of the call, and a row of totals.
-fn render_units(plan: &CallPlan) -> String {
+fn render_units(plan: &ForecastWithCost) -> String {
     let forecast = &plan.forecast;
     let mut rows = vec![["unit", "CPU", "time", "memory", "read", "written"].map(str::to_owned)];
     let row = |name: &str, seconds: [f64; 2], bytes: [u64; 3]| {

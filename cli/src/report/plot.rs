@@ -346,7 +346,7 @@ pub(crate) struct PlotPoint {
 }
 
 /// A horizontal bar of several segments, with its name to the left and a text to the right.
-pub(crate) struct HorizontalBar<'a> {
+pub(crate) struct StackedHorizontalBar<'a> {
     pub(crate) name: String,
     /// Legend entry, length and tooltip of each segment.
     pub(crate) parts: Vec<(LegendKey<'a>, f64, String)>,
@@ -355,9 +355,13 @@ pub(crate) struct HorizontalBar<'a> {
 
 /// Draws horizontal bars below each other. `names` and `texts` are the widths reserved for the names and for the texts,
 /// in SVG units; `described` is the text for screen readers.
-pub(crate) fn horizontal_bars(rows: &[HorizontalBar], (names, texts): (f64, f64), described: &str) -> String {
+pub(crate) fn horizontal_bar_chart(
+    rows: &[StackedHorizontalBar],
+    (names, texts): (f64, f64),
+    described: &str,
+) -> String {
     let step = ((SMALL_PLOT_SIZE.height - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
-    let total = |bar: &HorizontalBar| bar.parts.iter().map(|p| p.1).sum::<f64>();
+    let total = |bar: &StackedHorizontalBar| bar.parts.iter().map(|p| p.1).sum::<f64>();
     let longest = rows.iter().map(total).fold(0.0, f64::max);
     let scale = (SMALL_PLOT_SIZE.width - names - texts) / if longest > 0.0 { longest } else { 1.0 };
     let height = SMALL_PLOT_SIZE.height.max(step * rows.len() as f64 + 8.0);

@@ -6,7 +6,7 @@ use genuma_strategy::page_placement::format_node_shares;
 use genuma_strategy::run::RunSummary;
 use genuma_strategy::{CpuSlot, Strategy};
 use genuma_work::counters::ProcessCounters;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
@@ -82,9 +82,14 @@ impl RunOutcome<'_> {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn publish(&self, json: Option<&Path>, out: Option<&Path>, mut set: FileSet) -> anyhow::Result<()> {
+    pub(crate) fn publish(
+        &self,
+        json: Option<&Path>,
+        out: Option<&Path>,
+        mut set: AtomicFileSet,
+    ) -> anyhow::Result<()> {
         if let Some(path) = json {
-            json_file::add_json_output(path, json_file::schema::RUN_COMMAND_SCHEMA, &self.to_json(), &mut set)?;
+            json_file::add_json_output(path, json_file::schema::RUN_COMMAND_SCHEMA_NUMBER, &self.to_json(), &mut set)?;
         }
         set.publish_all()?;
         self.log_counters();

@@ -4,13 +4,13 @@
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_strategy::placed_command::PlacedCommand;
 use genuma_strategy::{Strategy, cpu_layout};
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use tracing::info;
 
 use super::outcome::RunOutcome;
 use super::{Args, parse_strategy};
 use crate::command_line;
-use crate::errors::{ProgramExit, UsageError};
+use crate::errors::{ChildProgramFailed, UsageError};
 
 /// Runs the command as one process. If the program fails, genuma ends with the same exit code.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         ))
         .into());
     }
-    args.read_args.check_unused(&program)?;
+    args.read_args.check_reference_not_given(&program)?;
     command.check_installed()?;
     let (strategy, why) = match args.strategy.as_str() {
         "auto" => {
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         }
         word => parse_strategy(word)?,
     };
-    command.check_strategy(strategy).map_err(|e| UsageError(e.to_string()))?;
+    command.check_strategy_has_one_instance(strategy).map_err(|e| UsageError(e.to_string()))?;
     let topology = Sysfs::new().topology()?;
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
     let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
@@ -48,9 +48,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &cpu_slots,
         summary,
     };
-    outcome.publish(args.json.as_deref(), None, FileSet::default())?;
+    outcome.publish(args.json.as_deref(), None, AtomicFileSet::default())?;
     match exit_code {
         Some(0) => Ok(()),
-        code => Err(ProgramExit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)).into()),
+        code => Err(ChildProgramFailed(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)).into()),
     }
 }

@@ -68,7 +68,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Builds the dictionary within the memory limit.
 fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> {
     let note = read_count_note(scan)?;
-    let memory = args.memory.map_or_else(memory_limits::default_memory_bytes, memory_limits::cap_to_machine_memory);
+    let memory =
+        args.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
     let reserved = BASE_MEMORY_BYTES + PAGES_PER_BATCH * (PAGE_BYTES + scan.max_unpacked_page_bytes());
     let spec = DictionarySpec {
         k: note.k,

@@ -39,7 +39,7 @@ fn describe_table(args: &Args) -> anyhow::Result<Properties> {
 fn describe_dictionary(args: &Args) -> anyhow::Result<Properties> {
     let (dictionary, note) = open_dictionary(&args.table)?;
     let mut lines = describe_note(&note, dictionary.len());
-    let bytes = dictionary.bytes();
+    let bytes = dictionary.part_sizes();
     lines.push(("has_counts", if dictionary.num_samples() > 0 { "yes" } else { "no" }.to_owned()));
     lines.push(("strings", dictionary.num_strings().to_string()));
     lines.push(("bytes_strings", bytes.strings.to_string()));

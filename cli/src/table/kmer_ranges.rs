@@ -17,12 +17,12 @@ pub(crate) struct KmerRange {
     /// First k-mer after the range; [`INVALID_KMER`] for the last range.
     pub(crate) high: u64,
     /// The pages of each table that contain k-mers of the range.
-    pub(crate) table_pages: Vec<TablePages>,
+    pub(crate) table_pages: Vec<TablePagesOfRange>,
 }
 
 /// The pages of one table that contain the table's k-mers of a range.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct TablePages {
+pub(crate) struct TablePagesOfRange {
     pub(crate) pages: Range<u64>,
     /// First k-mer of each page, and of the page after the last one if the table has one.
     pub(crate) first_kmers: Vec<u64>,
@@ -72,7 +72,7 @@ impl KmerRangeDivider {
         }
         range.low = std::mem::replace(&mut self.low, high);
         range.high = high;
-        range.table_pages.resize(self.tables.len(), TablePages::default());
+        range.table_pages.resize(self.tables.len(), TablePagesOfRange::default());
         self.tables.iter_mut().zip(&mut range.table_pages).for_each(|(table, share)| table.take_pages(high, share));
         self.ended = high == INVALID_KMER;
         Ok(true)
@@ -95,7 +95,7 @@ impl TableCursor {
     }
 
     /// Moves the pages that have k-mers before `high` to `share`, the part of the current range.
-    fn take_pages(&mut self, high: u64, share: &mut TablePages) {
+    fn take_pages(&mut self, high: u64, share: &mut TablePagesOfRange) {
         let num_usable = self.first_kmers.len().min(self.max_pages as usize);
         let n = self.first_kmers[..num_usable].partition_point(|&first| first < high);
         share.pages = self.next_page..self.next_page + n as u64;

@@ -70,7 +70,7 @@ pub(crate) fn write_output<T>(
             match fault {
                 // The error names the file.
                 Some(fault) => Err(fault.into()),
-                None => Ok((done?, UnpublishedFile { file: file.flush_buffer()?, kmers: entries })),
+                None => Ok((done?, UnpublishedFile { file: file.flush_to_partial_file()?, kmers: entries })),
             }
         }
     }

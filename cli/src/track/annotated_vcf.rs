@@ -9,7 +9,7 @@ use anyhow::Context;
 use genuma_align::bgzf::{BlockCompressor, CompressionLevel, EOF_BLOCK, MAX_BLOCK_DATA_BYTES};
 use genuma_track::pipeline::TrackingResult;
 use genuma_track::verdict::ChangeResult;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
 use super::table::summarise_samples;
 
@@ -145,7 +145,7 @@ fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut FileSet) -> anyhow::Result<()> {
+pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut AtomicFileSet) -> anyhow::Result<()> {
     use std::io::Write as _;
     let mut file = AtomicFile::create(path)?;
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {
@@ -164,6 +164,6 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut FileSet) -> anyhow
             set.remove_on_publish(PathBuf::from(name));
         }
     }
-    set.add_file(file.flush_buffer().with_context(|| path.display().to_string())?);
+    set.add_file(file.flush_to_partial_file().with_context(|| path.display().to_string())?);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use genuma_track::change::VcfRecord;
+use genuma_track::change::VcfAlleleRecord;
 use genuma_track::pipeline::{SampleTrackingResult, TrackingResult};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn summarize_sample(sample: &SampleTrackingResult) -> String {
     )
 }
 
-fn variant_columns(record: &VcfRecord) -> String {
+fn variant_columns(record: &VcfAlleleRecord) -> String {
     let id = if record.id.is_empty() { "." } else { &record.id };
     format!("{}\t{}\t{id}\t{}\t{}", record.chrom, record.pos, record.reference, record.alternate)
 }
@@ -113,7 +113,7 @@ pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
 
 /// Returns the results as a JSON object (docs/schema/track.schema.json).
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
-    let named = |record: &VcfRecord| {
+    let named = |record: &VcfAlleleRecord| {
         json!({
             "chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.reference, "alt": record.alternate,
             "first_af": record.allele_fraction,

@@ -13,11 +13,11 @@ use std::time::Instant;
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
 use genuma_align::sort::{
-    BamFile, BlockSorter, CramFile, CramVersion, SortOptions, SortedBlock, SortedFileHeader, Sorter,
+    BamFileWriter, BlockSorter, CramFileWriter, CramVersion, SortOptions, SortedBlock, SortedFileHeader, Sorter,
 };
 use genuma_reads::CramReference;
 use genuma_work::cost::CostTimer;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 
 /// Minimum number of bytes of records that a worker sorts at a time.
 const BATCH: usize = 2 << 20;
@@ -92,14 +92,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let summary = match output.as_str() {
         "-" => sorter.write_unindexed_bam(&header, level, std::io::stdout())?,
         path => {
-            let mut set = FileSet::default();
+            let mut set = AtomicFileSet::default();
             let path = Path::new(path);
             let summary = match &genome {
                 Some(genome) => {
-                    let file = CramFile::create(path, header, genome)?.with_version(version);
+                    let file = CramFileWriter::create(path, header, genome)?.with_version(version);
                     sorter.write_cram(file, &mut set)?
                 }
-                None => sorter.write_bam(BamFile::create(path, header, level)?, &mut set)?,
+                None => sorter.write_bam(BamFileWriter::create(path, header, level)?, &mut set)?,
             };
             set.publish_all()?;
             summary

@@ -7,7 +7,7 @@ use std::path::Path;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use noodles_bam as bam;
 use noodles_core::Position;
 use noodles_sam as sam;
@@ -23,7 +23,7 @@ use crate::bgzf::CompressionLevel;
 use crate::scan::{
     DEFAULT_MAX_MATE_DISTANCE_BP, ReferenceRegion, ReferenceScan, estimate_max_mate_distance, move_best_pair_first,
 };
-use crate::sort::{self, BamFile, BlockSorter, Sorter};
+use crate::sort::{self, BamFileWriter, BlockSorter, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
 /// Why a BAM file cannot be written.
@@ -131,17 +131,17 @@ pub struct BamHeader<'a> {
 ///
 /// # Errors
 /// A file cannot be written, BAM cannot hold a record, or an item of `batches` is an error.
-pub fn write_bam<T: HasTemplate + Sync, E: From<Error>>(
+pub fn align_and_write_bam<T: HasTemplate + Sync, E: From<Error>>(
     path: &Path,
     bam_header: &BamHeader<'_>,
     batches: impl IntoIterator<Item = Result<Vec<T>, E>>,
     scan: &ReferenceScan<'_>,
     memory: usize,
-    set: &mut FileSet,
+    set: &mut AtomicFileSet,
 ) -> Result<(), E> {
     // Create the file first, so that a file that cannot be written is reported before minutes of alignment.
     let text = sort::SortedFileHeader::from_sam_header(&bam_header.text()).map_err(Error::from)?;
-    let file = BamFile::create(path, text, CompressionLevel::default()).map_err(Error::from)?;
+    let file = BamFileWriter::create(path, text, CompressionLevel::default()).map_err(Error::from)?;
     let sam_header = bam_header.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let sorter =
@@ -285,7 +285,7 @@ impl TemplateMapper<'_> {
     /// Aligns reads to the regions of `scan`. Returns the hits of each read, in the order of the reads.
     fn find_hits(&mut self, reads: &[&[u8]], scan: &ReferenceScan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
-        scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+        scan.meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
         let found = scan.find_hits(reads);
         (self.num_repetitive_sequences, self.sequences_with_dropped_hits) = (
             self.num_repetitive_sequences + found.num_repetitive_sequences,

@@ -11,7 +11,7 @@ pub use read_group::{ReadGroup, ReadGroupError};
 
 /// The program that wrote a SAM file, and its command line, for the `@PG` line.
 #[derive(Debug, Clone, Copy)]
-pub struct CommandProgram<'a> {
+pub struct ProgramWithCommandLine<'a> {
     /// Program name (`ID` and `PN` of the `@PG` line).
     pub name: &'a str,
     /// Program version (`VN` of the `@PG` line).
@@ -26,10 +26,10 @@ pub fn sam_header(
     contigs: &Contigs,
     groups: &[ReadGroup],
     engine: AlignerProgram,
-    command: CommandProgram<'_>,
+    command: ProgramWithCommandLine<'_>,
 ) -> String {
     let mut text = "@HD\tVN:1.6\tSO:unsorted\tGO:query\n".to_owned();
-    text.push_str(&contigs.header_lines());
+    text.push_str(&contigs.sq_header_lines());
     for (i, group) in groups.iter().enumerate() {
         if !groups[..i].contains(group) {
             text.push_str(&group.line);
@@ -53,7 +53,7 @@ mod tests {
         let contigs = Contigs::new([("chr1".to_owned(), 7)]);
         let group = |text| ReadGroup::parse(text).unwrap();
         let groups = [group("ID:a"), group("ID:b\\tLB:l"), group("ID:a")];
-        let command = CommandProgram { name: "genuma", version: "9", command_line: "genuma align\tx\n" };
+        let command = ProgramWithCommandLine { name: "genuma", version: "9", command_line: "genuma align\tx\n" };
         let text = sam_header(&contigs, &groups, AlignerProgram { name: "engine", version: "1" }, command);
         assert_eq!(
             text,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use noodles_bam::bai;
 use noodles_bgzf as bgzf;
 use noodles_core::Position;
@@ -37,7 +37,7 @@ pub enum Error {
 
 /// Format of the records in a file; it determines the format of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexedFormat {
+pub enum IndexedRecordFormat {
     /// BAM records: the index is `.bai`, or `.csi` if a sequence is too long for BAI.
     Bam {
         /// Number of sequences in the header.
@@ -125,7 +125,7 @@ pub struct IndexedFile {
     path: PathBuf,
     data: bgzf::io::Writer<AtomicFile>,
     index_builder: IndexBuilder,
-    format: IndexedFormat,
+    format: IndexedRecordFormat,
     records_written: u64,
 }
 
@@ -143,10 +143,10 @@ impl IndexedFile {
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path, longest: usize, format: IndexedFormat) -> Result<IndexedFile, Error> {
+    pub fn create(path: &Path, longest: usize, format: IndexedRecordFormat) -> Result<IndexedFile, Error> {
         let header = match &format {
-            IndexedFormat::Bam { .. } => None,
-            IndexedFormat::Vcf { names } => {
+            IndexedRecordFormat::Bam { .. } => None,
+            IndexedRecordFormat::Vcf { names } => {
                 let names = names.iter().map(|n| n.as_str().into()).collect();
                 Some(csi::binning_index::index::header::Builder::vcf().set_reference_sequence_names(names).build())
             }
@@ -187,7 +187,7 @@ impl IndexedFile {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish_file_and_index(self, set: &mut FileSet) -> Result<(), Error> {
+    pub fn finish_file_and_index(self, set: &mut AtomicFileSet) -> Result<(), Error> {
         write_index_and_add_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
@@ -197,24 +197,24 @@ pub(crate) fn write_index_and_add_files(
     path: &Path,
     data: AtomicFile,
     index_builder: IndexBuilder,
-    format: &IndexedFormat,
-    set: &mut FileSet,
+    format: &IndexedRecordFormat,
+    set: &mut AtomicFileSet,
 ) -> Result<(), Error> {
     let (sequences, linear) = match format {
-        IndexedFormat::Bam { sequences } => (*sequences, "bai"),
-        IndexedFormat::Vcf { names } => (names.len(), "tbi"),
+        IndexedRecordFormat::Bam { sequences } => (*sequences, "bai"),
+        IndexedRecordFormat::Vcf { names } => (names.len(), "tbi"),
     };
     let (index, other) = match index_builder {
         IndexBuilder::BaiOrTabix(indexer) => {
             let index = indexer.build(sequences);
             let file = AtomicFile::create(append_extension(path, linear))?;
             let file = match format {
-                IndexedFormat::Bam { .. } => {
+                IndexedRecordFormat::Bam { .. } => {
                     let mut writer = bai::io::Writer::new(file);
                     writer.write_index(&index)?;
                     writer.into_inner()
                 }
-                IndexedFormat::Vcf { .. } => {
+                IndexedRecordFormat::Vcf { .. } => {
                     let mut writer = tabix::io::Writer::new(file);
                     writer.write_index(&index)?;
                     writer.into_inner().finish()?
@@ -230,7 +230,7 @@ pub(crate) fn write_index_and_add_files(
     };
     // An index of other data is worse than no index.
     set.remove_on_publish(append_extension(path, other));
-    set.add_file(index.flush_buffer()?);
-    set.add_file(data.flush_buffer()?);
+    set.add_file(index.flush_to_partial_file()?);
+    set.add_file(data.flush_to_partial_file()?);
     Ok(())
 }

@@ -145,7 +145,7 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
             |_seat| Ok(AlignmentWorker::new(self.engine.nearest_copy(), &form, &totals)),
             |task| scheduler.borrow_mut().next_task(task),
             |worker, task| worker.run_task(task),
-            |task| scheduler.borrow_mut().take_result(task),
+            |task| scheduler.borrow_mut().accept_finished_task(task),
         );
         let summary = summary.map_err(|error| match error {
             genuma_farm::Error::ClosureFailed { source, .. } => source,

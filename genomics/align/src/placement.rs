@@ -17,7 +17,7 @@ use crate::engine::{self, Engine};
 
 /// The placement of the index that the user requests (`--placement`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum PlacementRequest {
+pub enum IndexPlacementRequest {
     /// Choose the placement by machine and index size.
     #[default]
     Auto,
@@ -57,7 +57,7 @@ impl fmt::Display for IndexPlacement {
 
 /// A placement and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacementPlan {
+pub struct IndexPlacementPlan {
     /// The chosen placement with its NUMA nodes.
     pub placement: IndexPlacement,
     /// Why this placement was chosen, as text for the user.
@@ -66,7 +66,7 @@ pub struct PlacementPlan {
 
 /// Measured memory latency and bandwidth of the NUMA nodes, as far as they were measured.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct MemoryMeasurements {
+pub struct NodeMemoryMeasurements {
     /// Latency (ns) from the CPUs of the first node to the memory of the second node.
     pub latency_ns: BTreeMap<(u32, u32), f64>,
     /// Bandwidth (GB/s) of the memory of each node, measured from its own CPUs.
@@ -79,7 +79,7 @@ const MIN_REMOTE_LATENCY_RATIO: f64 = 1.1;
 /// Ratio of the highest to the lowest bandwidth above which the bandwidths of the nodes count as different. Chosen.
 const MAX_EVEN_BANDWIDTH_RATIO: f64 = 1.25;
 
-impl MemoryMeasurements {
+impl NodeMemoryMeasurements {
     /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` if the latency of
     /// some pair of nodes was not measured.
     fn remote_latency_ratio(&self, nodes: &IdSet) -> Option<f64> {
@@ -105,30 +105,30 @@ impl MemoryMeasurements {
 /// Chooses the placement of an index of `bytes` bytes on this machine. If only one node has memory, the placement is
 /// local, whatever the request.
 ///
-/// For [`PlacementRequest::Auto`] each node with CPUs gets a copy if the index fits into half of the free memory
+/// For [`IndexPlacementRequest::Auto`] each node with CPUs gets a copy if the index fits into half of the free memory
 /// of each of these nodes, and remote memory takes at least 1.1 times as long as local memory. Otherwise one copy is
 /// interleaved over all nodes with memory, by the kernel's interleave weights if these differ. Without measured
 /// latencies, remote memory counts as slower.
-pub fn plan_placement(
-    request: PlacementRequest,
+pub fn plan_index_placement(
+    request: IndexPlacementRequest,
     topology: &Topology,
-    measured: Option<&MemoryMeasurements>,
+    measured: Option<&NodeMemoryMeasurements>,
     bytes: u64,
-) -> PlacementPlan {
+) -> IndexPlacementPlan {
     let banks = topology.allowed_memory_nodes();
     let near = banks.intersection(&topology.allowed_cpu_nodes());
     let near = if near.is_empty() { banks.clone() } else { near };
-    let plan = |placement, reason: String| PlacementPlan { placement, reason };
+    let plan = |placement, reason: String| IndexPlacementPlan { placement, reason };
     if banks.len() < 2 {
         return plan(IndexPlacement::Local, "the machine has memory on one node only".to_owned());
     }
     let asked = || "as requested".to_owned();
     match request {
-        PlacementRequest::Local => plan(IndexPlacement::Local, asked()),
-        PlacementRequest::Interleave => plan(IndexPlacement::Interleave(banks), asked()),
-        PlacementRequest::Weighted => plan(IndexPlacement::Weighted(banks), asked()),
-        PlacementRequest::Replicate => plan(IndexPlacement::Replicate(near), asked()),
-        PlacementRequest::Auto => {
+        IndexPlacementRequest::Local => plan(IndexPlacement::Local, asked()),
+        IndexPlacementRequest::Interleave => plan(IndexPlacement::Interleave(banks), asked()),
+        IndexPlacementRequest::Weighted => plan(IndexPlacement::Weighted(banks), asked()),
+        IndexPlacementRequest::Replicate => plan(IndexPlacement::Replicate(near), asked()),
+        IndexPlacementRequest::Auto => {
             let free = |node| topology.find_node(node).map_or(0, |node| node.free_bytes);
             let min_free = near.iter().map(free).min().unwrap_or(0);
             let far = measured.and_then(|measured| measured.remote_latency_ratio(&near));
@@ -199,7 +199,7 @@ pub enum LoadedIndex<E> {
 
 /// The nodes on which the pages of one copy of the index are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexResidence {
+pub struct IndexCopyResidence {
     /// The node whose workers use this copy; `None` if all workers use one copy.
     pub node: Option<u32>,
     /// Number of pages of this copy on each node.
@@ -221,7 +221,7 @@ impl<E: Engine> LoadedIndex<E> {
     ///
     /// # Errors
     /// `load` fails, or this process may not allocate memory on a node.
-    pub fn load_copies(
+    pub fn load_with_placement(
         placement: &IndexPlacement,
         load: impl Fn() -> Result<E, engine::Error> + Sync,
     ) -> Result<Self, Error> {
@@ -259,7 +259,7 @@ impl<E: Engine> LoadedIndex<E> {
     ///
     /// # Errors
     /// The kernel does not permit the query.
-    pub fn query_index_residence(&self) -> Result<Vec<IndexResidence>, Error> {
+    pub fn query_index_residence(&self) -> Result<Vec<IndexCopyResidence>, Error> {
         let of = |node, engine: &E| {
             let mut all = PageResidence::default();
             for region in engine.index_arrays() {
@@ -270,7 +270,7 @@ impl<E: Engine> LoadedIndex<E> {
                     *all.pages_by_node.entry(node).or_default() += pages;
                 }
             }
-            Ok((!engine.index_arrays().is_empty()).then_some(IndexResidence { node, residence: all }))
+            Ok((!engine.index_arrays().is_empty()).then_some(IndexCopyResidence { node, residence: all }))
         };
         let found: Result<Vec<_>, Error> = match self {
             LoadedIndex::Single(engine) => vec![of(None, engine)].into_iter().collect(),
@@ -283,8 +283,8 @@ impl<E: Engine> LoadedIndex<E> {
 /// Whether the pages are where the placement puts them: each copy on its node, an interleaved index evenly (within 2%)
 /// over its nodes. Always true for [`IndexPlacement::Local`]. For [`IndexPlacement::Weighted`] only the set of nodes
 /// is checked.
-pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexResidence]) -> bool {
-    found.iter().all(|IndexResidence { node, residence }| {
+pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexCopyResidence]) -> bool {
+    found.iter().all(|IndexCopyResidence { node, residence }| {
         let pages = residence.num_resident_pages();
         let on = |node: &u32| residence.pages_by_node.get(node).copied().unwrap_or(0);
         match (placement, node) {
@@ -315,13 +315,13 @@ mod tests {
     fn one_node_leaves_no_choice() {
         let laptop = machine("1 node × 4 cores, 8 GiB");
         for request in [
-            PlacementRequest::Auto,
-            PlacementRequest::Local,
-            PlacementRequest::Interleave,
-            PlacementRequest::Weighted,
-            PlacementRequest::Replicate,
+            IndexPlacementRequest::Auto,
+            IndexPlacementRequest::Local,
+            IndexPlacementRequest::Interleave,
+            IndexPlacementRequest::Weighted,
+            IndexPlacementRequest::Replicate,
         ] {
-            assert_eq!(plan_placement(request, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
+            assert_eq!(plan_index_placement(request, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
     fn copies_where_they_fit_easily_else_one_that_is_spread() {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
-        let chosen = |server: &Topology, bytes| plan_placement(PlacementRequest::Auto, server, None, bytes);
+        let chosen = |server: &Topology, bytes| plan_index_placement(IndexPlacementRequest::Auto, server, None, bytes);
         server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
         let small = chosen(&server, 8 << 30);
         assert_eq!(small.placement, IndexPlacement::Replicate(all.clone()));
@@ -344,23 +344,23 @@ mod tests {
         server.nodes[2].free_bytes = 1 << 30;
         assert_eq!(chosen(&server, 1 << 30).placement, IndexPlacement::Interleave(all.clone()));
         for (request, placement) in [
-            (PlacementRequest::Local, IndexPlacement::Local),
-            (PlacementRequest::Interleave, IndexPlacement::Interleave(all.clone())),
-            (PlacementRequest::Weighted, IndexPlacement::Weighted(all.clone())),
-            (PlacementRequest::Replicate, IndexPlacement::Replicate(all.clone())),
+            (IndexPlacementRequest::Local, IndexPlacement::Local),
+            (IndexPlacementRequest::Interleave, IndexPlacement::Interleave(all.clone())),
+            (IndexPlacementRequest::Weighted, IndexPlacement::Weighted(all.clone())),
+            (IndexPlacementRequest::Replicate, IndexPlacement::Replicate(all.clone())),
         ] {
             assert_eq!(
-                plan_placement(request, &server, None, 1 << 40),
-                PlacementPlan { placement, reason: "as requested".to_owned() }
+                plan_index_placement(request, &server, None, 1 << 40),
+                IndexPlacementPlan { placement, reason: "as requested".to_owned() }
             );
         }
     }
 
     /// Four nodes: `far` is the latency of another node's memory over that of the own, banks reach `bandwidth`.
-    fn measured(far: f64, bandwidth: [f64; 4]) -> MemoryMeasurements {
+    fn measured(far: f64, bandwidth: [f64; 4]) -> NodeMemoryMeasurements {
         let pairs = (0..4).flat_map(|from| (0..4).map(move |to| (from, to)));
         let latency = pairs.map(|pair| (pair, if pair.0 == pair.1 { 90.0 } else { 90.0 * far })).collect();
-        MemoryMeasurements { latency_ns: latency, bandwidth_gb_s: (0..).zip(bandwidth).collect() }
+        NodeMemoryMeasurements { latency_ns: latency, bandwidth_gb_s: (0..).zip(bandwidth).collect() }
     }
 
     #[test]
@@ -368,8 +368,8 @@ mod tests {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
         server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
-        let chosen = |server: &Topology, measured: &MemoryMeasurements, bytes| {
-            plan_placement(PlacementRequest::Auto, server, Some(measured), bytes)
+        let chosen = |server: &Topology, measured: &NodeMemoryMeasurements, bytes| {
+            plan_index_placement(IndexPlacementRequest::Auto, server, Some(measured), bytes)
         };
         let even = [40.0; 4];
         let far = chosen(&server, &measured(1.8, even), 1 << 30);
@@ -398,7 +398,7 @@ mod tests {
         let found = |node, nodes: &[(u32, u64)]| {
             let residence =
                 PageResidence { page_bytes: 4096, pages_by_node: nodes.iter().copied().collect(), absent_pages: 3 };
-            IndexResidence { node, residence }
+            IndexCopyResidence { node, residence }
         };
         let both = IdSet::from([0, 1]);
         let spread = IndexPlacement::Interleave(both.clone());

@@ -17,7 +17,7 @@ mod record;
 mod parse;
 mod text;
 
-pub(crate) use parse::parse_tags;
+pub(crate) use parse::parse_and_push_tags;
 pub(crate) use record::{FixedFields, NO_POSITION, RecordBuilder};
 
 pub use parse::parse_sam_line;
@@ -98,7 +98,7 @@ impl Contigs {
     }
 
     /// The `@SQ` header lines, each with a line end.
-    pub fn header_lines(&self) -> String {
+    pub fn sq_header_lines(&self) -> String {
         let mut lines = String::new();
         for (number, (name, length)) in self.iter().enumerate() {
             let alt = if self.alt_numbers.binary_search(&number).is_ok() { "\tAH:*" } else { "" };

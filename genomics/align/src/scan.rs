@@ -124,7 +124,7 @@ pub struct ReferenceScan<'a> {
 }
 
 /// Maximum number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes of memory.
-pub fn bases_per_batch(reference: u64, memory: u64) -> u64 {
+pub fn max_bases_per_batch(reference: u64, memory: u64) -> u64 {
     (memory / MEMORY_PER_BASE_BYTES)
         .min(MIN_BATCH_LIMIT_BASES.max(reference / MIN_REFERENCE_BASES_PER_SEQUENCE_BASE))
         .clamp(BATCH_BASES.start, BATCH_BASES.end)
@@ -139,7 +139,7 @@ impl ReferenceScan<'_> {
     /// Number of sequences that form the next batch: as many of the first `lengths` (bp) as fit into memory, but at
     /// least one.
     pub fn count_sequences_for_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        let max_bases = bases_per_batch(self.total_region_bases(), self.memory_bytes);
+        let max_bases = max_bases_per_batch(self.total_region_bases(), self.memory_bytes);
         let mut bases = 0;
         let fits_batch = |length: &usize| {
             bases += *length as u64 + 1;
@@ -150,7 +150,7 @@ impl ReferenceScan<'_> {
 
     /// Number of reference bases that are scanned in total, by all passes of all batches, for sequences of these
     /// lengths (bp).
-    pub fn bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
+    pub fn reference_bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
         let mut num_batches = 0;
         while !lengths.is_empty() {
             lengths = &lengths[self.count_sequences_for_batch(lengths.iter().copied())..];

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_align::bam::{
-    BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, write_bam,
+    BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, align_and_write_bam,
 };
-use genuma_align::indexed_file::{IndexedFile, IndexedFormat, RecordPosition};
+use genuma_align::indexed_file::{IndexedFile, IndexedRecordFormat, RecordPosition};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_work::ProgressCounters;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 
 /// A small random generator, so that the data never change.
 struct Random(u64);
@@ -146,13 +146,13 @@ impl Made {
             BamReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
         ];
         let program = BamProgram { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
-        let mut set = FileSet::default();
+        let mut set = AtomicFileSet::default();
         let md5 = ["0123", "4567"].map(str::to_owned);
         let heading = BamHeader { reference: &self.genome, sequence_md5: &md5, read_groups: &groups, program };
         let meter = ProgressCounters::new("the reference");
         let scan = ReferenceScan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
         let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
-        write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
+        align_and_write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
         assert_eq!(meter.bytes_done() > 0, !templates.is_empty());
         set.publish_all().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
@@ -495,7 +495,8 @@ fn long_sequences_get_a_csi() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.vcf.gz");
     fs::write(folder.path().join("x.vcf.gz.tbi"), "of an earlier file").unwrap();
-    let mut file = IndexedFile::create(&path, 900_000_000, IndexedFormat::Vcf { names: vec!["long".into()] }).unwrap();
+    let mut file =
+        IndexedFile::create(&path, 900_000_000, IndexedRecordFormat::Vcf { names: vec!["long".into()] }).unwrap();
     file.write_header(b"##fileformat=VCFv4.3\n##contig=<ID=long,length=900000000>\n").unwrap();
     file.write_header(b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n").unwrap();
     for start in (1..900).map(|i| i * 1_000_000) {
@@ -506,7 +507,7 @@ fn long_sequences_get_a_csi() {
     let past = RecordPosition { sequence: 0, start: 5, end: 5, is_aligned: true };
     let said = file.write_record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     file.finish_file_and_index(&mut set).unwrap();
     set.publish_all().unwrap();
     assert_eq!(names(folder.path()), ["x.vcf.gz", "x.vcf.gz.csi"]);

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use genuma_align::sort::{CramFile, CramVersion, SortedFileHeader};
+use genuma_align::sort::{CramFileWriter, CramVersion, SortedFileHeader};
 use genuma_reads::CramReference;
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 use sorting::{How, Random, Records, samtools, sorter, text};
 
 /// Two long sequences and many short ones; with stretches of N, letters of several bases, and lower case.
@@ -173,8 +173,8 @@ const VERSIONS: [CramVersion; 2] = [CramVersion::V3_0, CramVersion::V3_1];
 
 fn write(records: &Records, genome: &CramReference, path: &Path, how: &How, version: CramVersion) {
     let header = SortedFileHeader::from_sam_header(&records.header).expect("a header");
-    let file = CramFile::create(path, header, genome).expect("a file").with_version(version);
-    let mut set = FileSet::default();
+    let file = CramFileWriter::create(path, header, genome).expect("a file").with_version(version);
+    let mut set = AtomicFileSet::default();
     let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
     sorter.write_cram(file, &mut set).expect("written");
     set.publish_all().expect("published");
@@ -292,13 +292,14 @@ fn the_reference_has_to_be_the_one_of_the_records() {
     let mut sequences = genome(&mut random);
     let records = Records::of(&made(&mut random, &sequences, 50, true), folder.path());
     let failed = |genome: &CramReference| {
-        let file = CramFile::create(
+        let file = CramFileWriter::create(
             &path("x.cram"),
             SortedFileHeader::from_sam_header(&records.header).expect("a header"),
             genome,
         );
         let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
-        let said = sorter.write_cram(file.expect("a file"), &mut FileSet::default()).expect_err("an error").to_string();
+        let said =
+            sorter.write_cram(file.expect("a file"), &mut AtomicFileSet::default()).expect_err("an error").to_string();
         let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
         assert!(!left.iter().any(|name| name.to_string_lossy().contains("cram")), "{left:?}");
         said

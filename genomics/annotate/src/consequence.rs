@@ -146,11 +146,11 @@ impl ConsequenceSet {
         names.join("&")
     }
 
-    /// The Variant_Classification of a small variant in a MAF file (Genomic Data Commons). `num_inserted_bases` is the
+    /// The Variant_Classification of a small variant in a MAF file (Genomic Data Commons). `length_difference` is the
     /// length of the alternative allele minus that of the reference allele.
-    pub fn maf_classification(&self, num_inserted_bases: isize) -> &'static str {
+    pub fn maf_classification(&self, length_difference: isize) -> &'static str {
         use Consequence as C;
-        let is_insertion = num_inserted_bases > 0;
+        let is_insertion = length_difference > 0;
         match self.most_severe() {
             Some(C::SpliceAcceptor | C::SpliceDonor) => "Splice_Site",
             Some(C::StopGained) => "Nonsense_Mutation",
@@ -164,7 +164,7 @@ impl ConsequenceSet {
             Some(C::SpliceRegion) => "Splice_Region",
             Some(C::StartRetained | C::StopRetained | C::Synonymous) => "Silent",
             Some(C::CodingSequence) if is_insertion => "In_Frame_Ins",
-            Some(C::CodingSequence) if num_inserted_bases < 0 => "In_Frame_Del",
+            Some(C::CodingSequence) if length_difference < 0 => "In_Frame_Del",
             Some(C::CodingSequence) => "Missense_Mutation",
             Some(C::FivePrimeUtr) => "5'UTR",
             Some(C::ThreePrimeUtr) => "3'UTR",

@@ -10,4 +10,4 @@ pub mod consequence;
 pub mod coding_sequence;
 pub mod hgvs;
 pub mod small_change;
-pub mod junction;
+pub mod structural_effect;

@@ -51,7 +51,7 @@ impl SmallChange {
     }
 
     /// Length of the alternative allele minus that of the reference allele.
-    pub fn num_inserted_bases(&self) -> isize {
+    pub fn length_difference(&self) -> isize {
         self.alternative.len() as isize - self.reference.len() as isize
     }
 

@@ -9,8 +9,10 @@ use genuma_annotate::gene_model::{GeneModel, Strand, Transcript};
 use genuma_annotate::genetic_code::GeneticCode;
 use genuma_annotate::gff;
 use genuma_annotate::hgvs::shorten_protein_change;
-use genuma_annotate::junction::{IntervalVariant, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect};
 use genuma_annotate::small_change::{self, SmallChange};
+use genuma_annotate::structural_effect::{
+    IntervalVariant, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect,
+};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
 
@@ -68,7 +70,7 @@ fn describe(strand: char, contig: &str, offset: isize, old: &str, new: &str) -> 
     let Some(effect) = effects[0].first() else { return "none".to_owned() };
     let c = small_change::format_hgvs_c(&model, effect).unwrap_or_default();
     let p = effect.hgvs_p.as_deref().map(shorten_protein_change).unwrap_or_default();
-    let class = effect.consequences.maf_classification(change.num_inserted_bases());
+    let class = effect.consequences.maf_classification(change.length_difference());
     format!("{} {c} {p} {class}", effect.consequences.ontology_terms())
 }
 
@@ -215,7 +217,7 @@ fn exons_of_deletions_and_duplications() {
     let describe = |event: IntervalVariant, range: Range<usize>| {
         let ends = [end(range.start - 1, KeptSide::Left), end(range.end, KeptSide::Right)];
         let effect = predict_structural_effect(&made.model, &[ends], 0, Some((event, transcript.contig, range)));
-        let names = effect.consequences(number, Some(event)).csq_names();
+        let names = effect.consequences_for_transcript(number, Some(event)).csq_names();
         let own = format!("|{}|", transcript.id);
         let exons = effect.format_exon_changes(&made.model).into_iter().find(|value| value.contains(&own));
         (names, exons.unwrap_or_default())

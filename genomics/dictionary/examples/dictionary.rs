@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, SequenceKmerLookup};
 use genuma_flash::{EntryBatch, TableScan};
-use genuma_kmers::encode::{self, Kmer, kmer_mask, reverse_complement_kmer};
+use genuma_kmers::encode::{self, KmerOnBothStrands, kmer_mask, reverse_complement_kmer};
 use genuma_work::cost::measure_process_cost;
 
 /// Lookups of a measurement.
@@ -41,8 +41,8 @@ fn random_numbers(mut state: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-fn both_strands(forward: u64, k: u32) -> Kmer {
-    Kmer { forward, reverse: reverse_complement_kmer(forward, k) }
+fn both_strands(forward: u64, k: u32) -> KmerOnBothStrands {
+    KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) }
 }
 
 /// Prints the median and the least CPU time per lookup (ns).
@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<()> {
     for kept in [0, num_samples] {
         let (start, cpu) = (Instant::now(), measure_process_cost().cpu_s);
         let dictionary = build(&scan, k, num_samples, kept)?;
-        let bytes = dictionary.bytes();
+        let bytes = dictionary.part_sizes();
         let (cpu_s, wall_s) = (measure_process_cost().cpu_s - cpu, start.elapsed().as_secs_f64());
         println!("samples {kept}\tstrings {}\tcpu_s {cpu_s:.2}\twall_s {wall_s:.2}", dictionary.num_strings());
         let [strings, index, counts] = [bytes.strings, bytes.index, bytes.counts].map(per_kmer);
@@ -101,9 +101,10 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str
         keys.swap(last, numbers.next().unwrap_or(0) as usize % (last + 1));
     }
     keys.truncate(NUM_LOOKUPS);
-    let present: Vec<Kmer> = keys.iter().map(|&key| both_strands(key, k)).collect();
-    let absent: Vec<Kmer> = numbers.map(|number| both_strands(number & kmer_mask(k), k)).take(NUM_LOOKUPS).collect();
-    let near: Vec<Kmer> = keys.iter().map(|&key| both_strands(key ^ 1 << k, k)).collect();
+    let present: Vec<KmerOnBothStrands> = keys.iter().map(|&key| both_strands(key, k)).collect();
+    let absent: Vec<KmerOnBothStrands> =
+        numbers.map(|number| both_strands(number & kmer_mask(k), k)).take(NUM_LOOKUPS).collect();
+    let near: Vec<KmerOnBothStrands> = keys.iter().map(|&key| both_strands(key ^ 1 << k, k)).collect();
     for (name, kmers) in [("present", &present), ("absent", &absent), ("one base changed", &near)] {
         measure(&format!("{name}, ns"), kmers.len(), || {
             kmers.iter().filter(|&&kmer| dictionary.find_kmer(kmer).is_some()).count() as u64

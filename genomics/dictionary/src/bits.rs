@@ -76,7 +76,7 @@ pub(crate) fn read_bits(words: &[u64], at: u64, width: u32) -> u64 {
 
 /// Index (0 to 63) of the set bit with `rank` set bits below it. The word must have more than `rank` set bits.
 #[inline]
-pub(crate) fn position_of_set_bit(mut word: u64, mut rank: u32) -> u32 {
+pub(crate) fn position_of_nth_set_bit(mut word: u64, mut rank: u32) -> u32 {
     let mut place = 0;
     for half in [32, 16, 8, 4, 2, 1] {
         let ones = (word & ((1 << half) - 1)).count_ones();
@@ -117,7 +117,7 @@ mod tests {
         for word in [1, u64::MAX, 0x8000_0000_0000_0001, 0xa5a5_0000_ffff_1234] {
             let places: Vec<u32> = (0..64).filter(|place| word >> place & 1 == 1).collect();
             for (rank, &place) in places.iter().enumerate() {
-                assert_eq!(position_of_set_bit(word, rank as u32), place);
+                assert_eq!(position_of_nth_set_bit(word, rank as u32), place);
             }
         }
     }

@@ -7,9 +7,9 @@ use genuma_work::hash::mix_bits;
 use crate::dictionary::{Dictionary, hash_kmer};
 use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
-use crate::kmer_set::{KmerSet, reserve};
-use crate::minimizer::{for_each_kmer, minimizer_length};
-use crate::position_index::{BuiltPositionIndex, HashPositionIndex, MAX_POSITIONS_PER_HASH, build_index};
+use crate::kmer_set::{KmerSet, allocate_empty_vec};
+use crate::minimizer::{choose_minimizer_length, for_each_kmer_with_minimizer};
+use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_HASH, build_index};
 use crate::sequence::KmerStrings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
@@ -38,7 +38,7 @@ pub struct DictionarySpec {
 impl DictionarySpec {
     /// Memory in bytes for the k-mers and their counts before they are joined to strings.
     fn input_bytes(&self) -> u64 {
-        KmerSet::memory_bytes(self.k, self.num_kmers) + 4 * self.num_kmers * self.num_samples as u64
+        KmerSet::memory_bytes_for_kmers(self.k, self.num_kmers) + 4 * self.num_kmers * self.num_samples as u64
     }
 
     /// Minimum memory in bytes for building the dictionary.
@@ -78,7 +78,7 @@ impl DictionaryBuilder {
             return Err(Error::MemoryLimit { needed_bytes, allowed_bytes });
         }
         let set = KmerSet::with_capacity(spec.k, spec.num_kmers)?;
-        let rows = reserve(spec.num_kmers * spec.num_samples as u64)?;
+        let rows = allocate_empty_vec(spec.num_kmers * spec.num_samples as u64)?;
         Ok(DictionaryBuilder { spec, set, rows })
     }
 
@@ -126,7 +126,7 @@ impl DictionaryBuilder {
         drop(rows);
         let counts = counts.finish();
         let kept = strings.memory_bytes() + 8 * (counts.headers.capacity() + counts.data.capacity()) as u64;
-        let (m, memory) = (minimizer_length(spec.k, strings.num_bases), spec.memory_bytes - FIXED_BYTES);
+        let (m, memory) = (choose_minimizer_length(spec.k, strings.num_bases), spec.memory_bytes - FIXED_BYTES);
         let (minimizers, frequent) = index_strings(&strings, spec.k, m, memory.saturating_sub(kept))?;
         let DictionarySpec { k, num_kmers, note, .. } = spec;
         Ok(Dictionary { k, m, num_kmers, strings, minimizers, frequent, counts, note })
@@ -145,19 +145,19 @@ fn index_strings(
     let pass_bytes = (memory / 2).max(MIN_PASS_BYTES);
     let scan_minimizers = |each: &mut dyn FnMut(u64, u64)| {
         let mut last = None;
-        for_each_kmer(strings, k, m, |_, _, minimizer| {
+        for_each_kmer_with_minimizer(strings, k, m, |_, _, minimizer| {
             if last != Some(minimizer) {
                 each(mix_bits(minimizer.hash), minimizer.at);
                 last = Some(minimizer);
             }
         });
     };
-    let BuiltPositionIndex { index, frequent_hashes } =
+    let IndexAndFrequentHashes { index, frequent_hashes } =
         build_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_HASH, pass_bytes)?;
     let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
     let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {
         let (mut last, mut is_frequent) = (None, false);
-        for_each_kmer(strings, k, m, |start, kmer, minimizer| {
+        for_each_kmer_with_minimizer(strings, k, m, |start, kmer, minimizer| {
             if last != Some(minimizer.hash) {
                 last = Some(minimizer.hash);
                 is_frequent = frequent_hashes.contains(&mix_bits(minimizer.hash));

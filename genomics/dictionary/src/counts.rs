@@ -167,7 +167,7 @@ pub(crate) struct CompressedCounts {
 
 impl CompressedCounts {
     /// Number of block headers for `num_kmers` k-mers of `num_samples` samples.
-    pub(crate) fn num_headers(num_kmers: u64, num_samples: u64) -> u64 {
+    pub(crate) fn num_block_headers(num_kmers: u64, num_samples: u64) -> u64 {
         num_kmers.div_ceil(KMERS_PER_BLOCK) * num_samples
     }
 
@@ -210,7 +210,7 @@ mod tests {
             let row = |i: u64| kinds.map(|kind| kind(i));
             (0..num_kmers).for_each(|i| builder.push_counts(&row(i)));
             let counts = builder.finish();
-            assert_eq!(counts.headers.len() as u64, CompressedCounts::num_headers(num_kmers, kinds.len() as u64));
+            assert_eq!(counts.headers.len() as u64, CompressedCounts::num_block_headers(num_kmers, kinds.len() as u64));
             for i in 0..num_kmers {
                 let found: Vec<u32> = (0..kinds.len()).map(|sample| counts.get_count(i, sample)).collect();
                 assert_eq!(found, row(i), "k-mer {i} of {num_kmers}");

@@ -1,6 +1,6 @@
 //! Looks up k-mers in a dictionary.
 
-use genuma_kmers::encode::Kmer;
+use genuma_kmers::encode::KmerOnBothStrands;
 use genuma_work::hash::mix_bits;
 
 use crate::counts::CompressedCounts;
@@ -77,7 +77,7 @@ impl Dictionary {
     }
 
     /// Size of each part in bytes, equal in memory and in the file. The header of the file is not included.
-    pub fn bytes(&self) -> DictionaryPartSizes {
+    pub fn part_sizes(&self) -> DictionaryPartSizes {
         let bytes = |words: &[&Vec<u64>]| words.iter().map(|words| size_of_val(&words[..]) as u64).sum();
         let index =
             |index: &HashPositionIndex| bytes(&[&index.entries_before_group, &index.bucket_sizes, &index.entries]);
@@ -92,7 +92,7 @@ impl Dictionary {
     /// Finds a k-mer or its reverse complement. Returns the number of the k-mer in the order of the strings, from 0;
     /// `None` if the dictionary does not have it.
     #[inline]
-    pub fn find_kmer(&self, kmer: Kmer) -> Option<u64> {
+    pub fn find_kmer(&self, kmer: KmerOnBothStrands) -> Option<u64> {
         let minimizer = find_minimizer(kmer, self.k, self.m);
         self.find_place(kmer, minimizer).0.and_then(|place| self.number_at(place))
     }
@@ -118,7 +118,7 @@ impl Dictionary {
     /// Finds the position of a k-mer by its minimizer. The second value is whether the index has an entry for the
     /// minimizer.
     #[inline]
-    fn find_place(&self, kmer: Kmer, minimizer: minimizer::Minimizer) -> (Option<KmerPosition>, bool) {
+    fn find_place(&self, kmer: KmerOnBothStrands, minimizer: minimizer::Minimizer) -> (Option<KmerPosition>, bool) {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
         let from_end = u64::from(self.k - self.m) - minimizer.at;
         let (mut place, mut is_frequent, mut has_entry) = (None, false, false);
@@ -200,7 +200,7 @@ impl<'d> SequenceKmerLookup<'d> {
     /// Finds `kmer`, which begins at index `start` of the sequence. Returns its number, or `None`, as
     /// [`Dictionary::find_kmer`] does.
     #[inline]
-    pub fn find_kmer(&mut self, start: usize, kmer: Kmer) -> Option<u64> {
+    pub fn find_kmer(&mut self, start: usize, kmer: KmerOnBothStrands) -> Option<u64> {
         let before = self.last.take().filter(|(last, _)| last + 1 == start);
         let place = before.and_then(|(_, place)| self.extend(place, kmer)).or_else(|| self.find_by_index(kmer))?;
         self.last = Some((start, place));
@@ -208,7 +208,7 @@ impl<'d> SequenceKmerLookup<'d> {
     }
 
     #[inline]
-    fn find_by_index(&mut self, kmer: Kmer) -> Option<KmerPosition> {
+    fn find_by_index(&mut self, kmer: KmerOnBothStrands) -> Option<KmerPosition> {
         let Dictionary { k, m, .. } = *self.dictionary;
         let minimizer = find_minimizer(kmer, k, m);
         if self.absent_minimizer == Some(minimizer.hash) {
@@ -225,7 +225,7 @@ impl<'d> SequenceKmerLookup<'d> {
     /// The position of `kmer`, which begins one base after the k-mer at `place`. `None` if the string does not continue
     /// with the last base of `kmer`.
     #[inline]
-    fn extend(&self, place: KmerPosition, kmer: Kmer) -> Option<KmerPosition> {
+    fn extend(&self, place: KmerPosition, kmer: KmerOnBothStrands) -> Option<KmerPosition> {
         let strings = &self.dictionary.strings;
         let k = u64::from(self.dictionary.k);
         let mut next = place;

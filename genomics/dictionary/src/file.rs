@@ -83,12 +83,12 @@ impl HeaderFields {
     /// Number of words of each array, computed from the other fields; for the counts as stored in the header.
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
-        let [bases, blocks, starts] = KmerStrings::num_words(self.num_bases, self.num_strings);
+        let [bases, blocks, starts] = KmerStrings::num_words_of_arrays(self.num_bases, self.num_strings);
         let [groups, buckets, entries] =
-            HashPositionIndex::num_words(self.minimizer_buckets, self.minimizer_entries, bits);
+            HashPositionIndex::num_words_of_arrays(self.minimizer_buckets, self.minimizer_entries, bits);
         let [kmer_groups, kmer_buckets, kmer_entries] =
-            HashPositionIndex::num_words(self.frequent_buckets, self.frequent_entries, bits);
-        let headers = CompressedCounts::num_headers(self.num_kmers, self.num_samples.into());
+            HashPositionIndex::num_words_of_arrays(self.frequent_buckets, self.frequent_entries, bits);
+        let headers = CompressedCounts::num_block_headers(self.num_kmers, self.num_samples.into());
         let counts = self.parts[COUNTS_PART].words;
         [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, counts]
     }
@@ -195,7 +195,7 @@ fn write_dictionary(dictionary: &Dictionary, path: &Path) -> Result<(PartialFile
     for words in parts {
         file.write_all(bytemuck::cast_slice(words))?;
     }
-    Ok((file.flush_buffer()?, fields.file_bytes()))
+    Ok((file.flush_to_partial_file()?, fields.file_bytes()))
 }
 
 /// Whether a file begins with the magic bytes of a dictionary.

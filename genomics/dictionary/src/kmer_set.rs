@@ -1,6 +1,6 @@
 //! Sorted k-mers in memory, in which the k-mers that overlap a given k-mer by k − 1 bases can be found.
 
-use genuma_kmers::encode::{Kmer, kmer_mask};
+use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask};
 
 use crate::error::Error;
 
@@ -22,17 +22,17 @@ pub(crate) struct KmerSet {
 
 impl KmerSet {
     /// Memory in bytes of a set of `num_kmers` k-mers.
-    pub(crate) fn memory_bytes(k: u32, num_kmers: u64) -> u64 {
+    pub(crate) fn memory_bytes_for_kmers(k: u32, num_kmers: u64) -> u64 {
         8 * num_kmers + 8 * ((1 << prefix_bits(k, num_kmers)) + 1) + 8 * num_kmers.div_ceil(64)
     }
 
     /// Creates an empty set with memory for `num_kmers` k-mers.
     pub(crate) fn with_capacity(k: u32, num_kmers: u64) -> Result<KmerSet, Error> {
         let bits = prefix_bits(k, num_kmers);
-        let keys = reserve(num_kmers)?;
-        let mut prefix_starts = reserve((1 << bits) + 1)?;
+        let keys = allocate_empty_vec(num_kmers)?;
+        let mut prefix_starts = allocate_empty_vec((1 << bits) + 1)?;
         prefix_starts.push(0);
-        let mut taken = reserve(num_kmers.div_ceil(64))?;
+        let mut taken = allocate_empty_vec(num_kmers.div_ceil(64))?;
         taken.resize(num_kmers.div_ceil(64) as usize, 0);
         Ok(KmerSet { k, keys, prefix_starts, prefix_shift: 2 * k - bits, taken })
     }
@@ -88,7 +88,7 @@ impl KmerSet {
 
     /// Marks the k-mer at `index` as taken. Returns whether it was free.
     #[inline]
-    pub(crate) fn take_kmer(&mut self, index: usize) -> bool {
+    pub(crate) fn mark_kmer_as_taken(&mut self, index: usize) -> bool {
         let free = !self.is_taken(index);
         self.taken[index / 64] |= 1 << (index % 64);
         free
@@ -97,11 +97,11 @@ impl KmerSet {
     /// Takes a free k-mer that begins with the last k − 1 bases of `kmer`, the one with the smallest last base. Returns
     /// it in the orientation of `kmer`, and its index; `None` if no such k-mer is free.
     #[inline]
-    pub(crate) fn take_successor(&mut self, kmer: Kmer) -> Option<(Kmer, usize)> {
+    pub(crate) fn take_free_successor(&mut self, kmer: KmerOnBothStrands) -> Option<(KmerOnBothStrands, usize)> {
         for code in 0..4 {
-            let next = kmer_after_base(kmer, code, self.k);
+            let next = shift_base_into_kmer(kmer, code, self.k);
             if let Some(index) = self.find(next.canonical())
-                && self.take_kmer(index)
+                && self.mark_kmer_as_taken(index)
             {
                 return Some((next, index));
             }
@@ -112,8 +112,8 @@ impl KmerSet {
 
 /// Shifts a k-mer by one base: drops its first base and appends the base `code` (0 to 3).
 #[inline]
-pub(crate) fn kmer_after_base(kmer: Kmer, code: u64, k: u32) -> Kmer {
-    Kmer {
+pub(crate) fn shift_base_into_kmer(kmer: KmerOnBothStrands, code: u64, k: u32) -> KmerOnBothStrands {
+    KmerOnBothStrands {
         forward: (kmer.forward << 2 | code) & kmer_mask(k),
         reverse: kmer.reverse >> 2 | (3 - code) << (2 * (k - 1)),
     }
@@ -124,7 +124,7 @@ fn prefix_bits(k: u32, num_kmers: u64) -> u32 {
 }
 
 /// An empty vector with memory for `entries` values.
-pub(crate) fn reserve<T>(entries: u64) -> Result<Vec<T>, Error> {
+pub(crate) fn allocate_empty_vec<T>(entries: u64) -> Result<Vec<T>, Error> {
     let mut reserved = Vec::new();
     let refused = |_| Error::NotEnoughMemory { needed_bytes: entries.saturating_mul(size_of::<T>() as u64) };
     reserved.try_reserve_exact(usize::try_from(entries).unwrap_or(usize::MAX)).map_err(refused)?;

@@ -1,7 +1,7 @@
 //! Minimizers: the m-mer of a k-mer with the smallest hash. The hash of an m-mer is that of the smaller of its two
 //! strands.
 
-use genuma_kmers::encode::{Kmer, kmer_mask, reverse_complement_kmer};
+use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask, reverse_complement_kmer};
 
 use crate::sequence::KmerStrings;
 
@@ -25,7 +25,7 @@ pub(crate) struct Minimizer {
 
 /// Chooses the length of the minimizers for strings with `num_bases` bases in total, so that most minimizers occur at
 /// few positions.
-pub(crate) fn minimizer_length(k: u32, num_bases: u64) -> u32 {
+pub(crate) fn choose_minimizer_length(k: u32, num_bases: u64) -> u32 {
     let specific = num_bases.max(2).ilog2().div_ceil(2) + 1;
     specific.min(k - k / 4).max(1)
 }
@@ -37,7 +37,7 @@ fn hash_mmer(forward: u64, reverse: u64) -> u64 {
 
 /// Finds the minimizer of a k-mer. Among equal m-mers, the first on the canonical strand.
 #[inline]
-pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
+pub(crate) fn find_minimizer(kmer: KmerOnBothStrands, k: u32, m: u32) -> Minimizer {
     let (forward, reverse) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
     let (mmer_mask, last) = (kmer_mask(m), k - m);
     let mut least = u64::MAX;
@@ -50,15 +50,20 @@ pub(crate) fn find_minimizer(kmer: Kmer, k: u32, m: u32) -> Minimizer {
 
 /// Calls `each` for each k-mer of the strings, with its start, the k-mer and its minimizer. Positions are those in the
 /// strings.
-pub(crate) fn for_each_kmer(strings: &KmerStrings, k: u32, m: u32, mut each: impl FnMut(u64, Kmer, Minimizer)) {
+pub(crate) fn for_each_kmer_with_minimizer(
+    strings: &KmerStrings,
+    k: u32,
+    m: u32,
+    mut each: impl FnMut(u64, KmerOnBothStrands, Minimizer),
+) {
     let mut window = MmerWindow::new(k, m);
     let mut start = 0;
     while let Some(end) = string_end(strings, start) {
         let forward = strings.kmer_at(start, k) >> 2;
-        let mut kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, k) };
+        let mut kmer = KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) };
         window.start_string(strings, start);
         for at in start..=end - u64::from(k) {
-            kmer = crate::kmer_set::kmer_after_base(kmer, strings.kmer_at(at + u64::from(k) - 1, 1), k);
+            kmer = crate::kmer_set::shift_base_into_kmer(kmer, strings.kmer_at(at + u64::from(k) - 1, 1), k);
             let (first, last) = window.move_to(kmer, at);
             each(at, kmer, if kmer.forward <= kmer.reverse { first } else { last });
         }
@@ -108,7 +113,7 @@ impl MmerWindow {
     /// Moves the window by one base to the k-mer that begins at `at`. Returns the first and the last m-mer with the
     /// smallest hash.
     #[inline]
-    fn move_to(&mut self, kmer: Kmer, at: u64) -> (Minimizer, Minimizer) {
+    fn move_to(&mut self, kmer: KmerOnBothStrands, at: u64) -> (Minimizer, Minimizer) {
         let end = at + u64::from(self.k - self.m);
         let newest = hash_mmer(kmer.forward & kmer_mask(self.m), kmer.reverse >> (2 * (self.k - self.m)));
         self.hashes[end as usize % 32] = newest;
@@ -154,11 +159,14 @@ mod tests {
             }
             strings.finish();
             let mut num_kmers = 0;
-            for_each_kmer(&strings, k, m, |start, kmer, minimizer| {
+            for_each_kmer_with_minimizer(&strings, k, m, |start, kmer, minimizer| {
                 let forward = strings.kmer_at(start, k);
-                assert_eq!(kmer, Kmer { forward, reverse: reverse_complement_kmer(forward, k) });
+                assert_eq!(kmer, KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) });
                 let found = find_minimizer(kmer, k, m);
-                assert_eq!(found, find_minimizer(Kmer { forward: kmer.reverse, reverse: kmer.forward }, k, m));
+                assert_eq!(
+                    found,
+                    find_minimizer(KmerOnBothStrands { forward: kmer.reverse, reverse: kmer.forward }, k, m)
+                );
                 let at = if kmer.forward <= kmer.reverse { found.at } else { u64::from(k - m) - found.at };
                 assert_eq!(minimizer, Minimizer { hash: found.hash, at: start + at });
                 num_kmers += 1;

@@ -4,9 +4,9 @@
 //! and a position. The numbers of entries in the buckets are stored in unary code. For each group of buckets, the
 //! number of entries before it is stored.
 
-use crate::bits::{BitWriter, position_of_set_bit, read_bits};
+use crate::bits::{BitWriter, position_of_nth_set_bit, read_bits};
 use crate::error::Error;
-use crate::kmer_set::reserve;
+use crate::kmer_set::allocate_empty_vec;
 
 /// Number of buckets in a group.
 const BUCKETS_PER_GROUP: u64 = 32;
@@ -44,7 +44,7 @@ pub(crate) enum IndexEntry {
 
 impl HashPositionIndex {
     /// Number of words of the three arrays: entries before each group, bucket sizes, entries.
-    pub(crate) fn num_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
+    pub(crate) fn num_words_of_arrays(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
         [
             num_buckets.div_ceil(BUCKETS_PER_GROUP) + 1,
             (num_entries + num_buckets).div_ceil(64),
@@ -92,7 +92,7 @@ impl HashPositionIndex {
                 buckets_left -= num_zeros;
                 at += 64;
             } else {
-                at += u64::from(position_of_set_bit(zeros, buckets_left - 1)) + 1;
+                at += u64::from(position_of_nth_set_bit(zeros, buckets_left - 1)) + 1;
                 break;
             }
         }
@@ -116,11 +116,11 @@ fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
 }
 
 /// Function that calls its argument with each hash and its position, in the same order each time.
-pub(crate) type HashScan<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
+pub(crate) type ForEachHashPosition<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
 /// A new index, and the sorted hashes with more than [`MAX_POSITIONS_PER_HASH`] positions.
 #[derive(Debug)]
-pub(crate) struct BuiltPositionIndex {
+pub(crate) struct IndexAndFrequentHashes {
     pub(crate) index: HashPositionIndex,
     pub(crate) frequent_hashes: Vec<u64>,
 }
@@ -131,11 +131,11 @@ pub(crate) struct BuiltPositionIndex {
 /// # Errors
 /// The system has no memory left.
 pub(crate) fn build_index(
-    scan: &HashScan<'_>,
+    scan: &ForEachHashPosition<'_>,
     position_bits: u32,
     max_positions: usize,
     memory_bytes: u64,
-) -> Result<BuiltPositionIndex, Error> {
+) -> Result<IndexAndFrequentHashes, Error> {
     let mut range_sizes = vec![0u64; NUM_HASH_RANGES];
     scan(&mut |hash, _| range_sizes[hash_range(hash)] += 1);
     let num_positions: u64 = range_sizes.iter().sum();
@@ -149,7 +149,7 @@ pub(crate) fn build_index(
             num += range_sizes[range];
             range += 1;
         }
-        let mut entries = reserve(num)?;
+        let mut entries = allocate_empty_vec(num)?;
         scan(&mut |hash, position| {
             if (first..range).contains(&hash_range(hash)) {
                 entries.push((hash, position));
@@ -217,14 +217,14 @@ impl IndexWriter {
         self.index.num_entries += 1;
     }
 
-    fn finish(mut self) -> BuiltPositionIndex {
+    fn finish(mut self) -> IndexAndFrequentHashes {
         let num_buckets = self.index.num_buckets;
         self.move_to_bucket(num_buckets);
         let num_groups = num_buckets.div_ceil(BUCKETS_PER_GROUP) as usize;
         self.index.entries_before_group.resize(num_groups + 1, self.index.num_entries);
         let IndexWriter { mut index, sizes, entries, frequent_hashes, .. } = self;
         (index.bucket_sizes, index.entries) = (sizes.into_words(), entries.into_words());
-        BuiltPositionIndex { index, frequent_hashes }
+        IndexAndFrequentHashes { index, frequent_hashes }
     }
 }
 
@@ -248,7 +248,10 @@ mod tests {
             let built = build_index(&scan, position_bits, MAX_POSITIONS_PER_HASH, memory_bytes).expect("memory");
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
-            assert_eq!(words, HashPositionIndex::num_words(index.num_buckets, index.num_entries, position_bits));
+            assert_eq!(
+                words,
+                HashPositionIndex::num_words_of_arrays(index.num_buckets, index.num_entries, position_bits)
+            );
             let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix_bits).collect();
             frequent.sort_unstable();
             assert_eq!(built.frequent_hashes, frequent);

@@ -36,7 +36,7 @@ pub(crate) struct StringRange {
 
 impl KmerStrings {
     /// Number of words of the three arrays: bases, block counts, string starts.
-    pub(crate) fn num_words(num_bases: u64, num_strings: u64) -> [u64; 3] {
+    pub(crate) fn num_words_of_arrays(num_bases: u64, num_strings: u64) -> [u64; 3] {
         [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
     }
 
@@ -151,7 +151,7 @@ mod tests {
         }
         strings.finish();
         let words = [&strings.bases, &strings.starts_before_block, &strings.starts].map(|words| words.len() as u64);
-        assert_eq!(words, KmerStrings::num_words(strings.num_bases, strings.num_strings));
+        assert_eq!(words, KmerStrings::num_words_of_arrays(strings.num_bases, strings.num_strings));
         for at in 0..bases.len() {
             let k = (bases.len() - at).min(31);
             let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);

@@ -5,7 +5,7 @@
 //! Unlike a unitig, a simplitig continues where the de Bruijn graph branches. So there are fewer strings, and each
 //! string costs k − 1 additional bases.
 
-use genuma_kmers::encode::{Kmer, reverse_complement_kmer};
+use genuma_kmers::encode::{KmerOnBothStrands, reverse_complement_kmer};
 
 use crate::counts::DictionaryCountsBuilder;
 use crate::error::Error;
@@ -39,7 +39,7 @@ pub(crate) fn join_kmers(
         JoinedKmers { strings: KmerStrings::default(), counts: DictionaryCountsBuilder::for_samples(num_samples) };
     let mut joiner = Joiner { k, rows, num_samples, joined, left: Vec::new(), num_joined: 0 };
     for seed in 0..set.len() {
-        if set.take_kmer(seed) {
+        if set.mark_kmer_as_taken(seed) {
             joiner.build_string(&mut set, seed);
             joiner.check_memory(set.len() as u64, max_bytes)?;
         }
@@ -64,13 +64,13 @@ impl Joiner<'_> {
     /// Makes the string that contains the k-mer with index `seed`, by extending it in both directions.
     fn build_string(&mut self, set: &mut KmerSet, seed: usize) {
         let forward = set.kmer_at(seed);
-        let seed_kmer = Kmer { forward, reverse: reverse_complement_kmer(forward, self.k) };
+        let seed_kmer = KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, self.k) };
         // To the left of a k-mer is to the right of its reverse complement.
-        let mut leftmost = Kmer { forward: seed_kmer.reverse, reverse: seed_kmer.forward };
+        let mut leftmost = KmerOnBothStrands { forward: seed_kmer.reverse, reverse: seed_kmer.forward };
         let mut first = seed;
         self.left.clear();
         while self.left.len() < MAX_LEFT_EXTENSION_KMERS
-            && let Some((next, index)) = set.take_successor(leftmost)
+            && let Some((next, index)) = set.take_free_successor(leftmost)
         {
             self.left.push((first as u64) << 2 | leftmost.reverse & 3);
             (leftmost, first) = (next, index);
@@ -85,7 +85,7 @@ impl Joiner<'_> {
             self.push_counts((next >> 2) as usize);
         }
         let mut last = seed_kmer;
-        while let Some((next, index)) = set.take_successor(last) {
+        while let Some((next, index)) = set.take_free_successor(last) {
             self.joined.strings.push_base(next.forward & 3);
             self.push_counts(index);
             last = next;

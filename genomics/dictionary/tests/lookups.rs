@@ -18,8 +18,8 @@ fn reopened(dictionary: &Dictionary) -> Dictionary {
     assert_eq!(std::fs::metadata(&path).expect("a file").len(), num_bytes);
     let read = Dictionary::open(&path).expect("a dictionary");
     assert_eq!(
-        (read.k(), read.len(), read.note(), read.bytes()),
-        (dictionary.k(), dictionary.len(), dictionary.note(), dictionary.bytes())
+        (read.k(), read.len(), read.note(), read.part_sizes()),
+        (dictionary.k(), dictionary.len(), dictionary.note(), dictionary.part_sizes())
     );
     read
 }
@@ -105,7 +105,7 @@ fn a_dictionary_without_counts_has_the_kmers() {
     let mut counts = count_kmers(&genome, 31, 1);
     counts.values_mut().for_each(Vec::clear);
     let dictionary = reopened(&build(&counts, 31, MEMORY_BYTES).expect("a dictionary"));
-    assert_eq!((dictionary.num_samples(), dictionary.bytes().counts), (0, 0));
+    assert_eq!((dictionary.num_samples(), dictionary.part_sizes().counts), (0, 0));
     assert_same_kmers(&dictionary, &counts);
 }
 

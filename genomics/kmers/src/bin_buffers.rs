@@ -8,7 +8,7 @@ use crate::bins::Bins;
 use crate::superkmer::MAX_RECORD_BYTES;
 
 /// If a buffer has less free space than this, the next record may not fit, and the buffer is appended to its bin. So
-/// [`BinBuffers::prefetch_bin`] then also prefetches the bin.
+/// [`BinBuffers::prefetch_buffer_of_bin`] then also prefetches the bin.
 const FLUSH_MARGIN_BYTES: usize = MAX_RECORD_BYTES;
 
 /// Buffers of one thread: one buffer of records for each bin, all in one allocation. A buffer without space for the
@@ -58,12 +58,12 @@ impl<'a> BinBuffers<'a> {
     /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`]; also the
     /// entry of the bin if the buffer is almost full.
     #[inline]
-    pub(crate) fn prefetch_bin(&self, bin: usize) {
+    pub(crate) fn prefetch_buffer_of_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();
         let next = bin * self.size + filled;
         prefetch(&self.bytes[next.min(self.bytes.len() - 1)]);
         if filled + FLUSH_MARGIN_BYTES > self.size {
-            self.bins.prefetch_bin(bin);
+            self.bins.prefetch_bin_entry(bin);
         }
     }
 

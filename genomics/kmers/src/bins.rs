@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::processor::prefetch;
-use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
+use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -72,7 +72,7 @@ impl SpilledBinIndex {
 
 impl Bins {
     /// Creates empty bins whose extents come from `pool`. Each bin may have one extent that is not full.
-    pub(crate) fn empty(bins: usize, pool: Arc<ExtentPool>) -> Self {
+    pub(crate) fn create_empty(bins: usize, pool: Arc<ExtentPool>) -> Self {
         Self { bins: (0..bins).map(|_| Mutex::default()).collect(), pool }
     }
 
@@ -95,7 +95,7 @@ impl Bins {
     }
 
     /// Prefetches the entry of a bin into the CPU cache, for [`Bins::append_records`].
-    pub(crate) fn prefetch_bin(&self, bin: usize) {
+    pub(crate) fn prefetch_bin_entry(&self, bin: usize) {
         prefetch(&self.bins[bin]);
     }
 
@@ -107,7 +107,7 @@ impl Bins {
     /// Calls `each` with the records of each extent of a bin.
     pub(crate) fn for_each_extent(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
-        bin.open.iter().for_each(|open| each(open.bytes()));
+        bin.open.iter().for_each(|open| each(open.appended_records()));
         let mut buffer = Vec::new();
         bin.full.iter().try_for_each(|extent| self.pool.read_extent(extent, &mut buffer).map(&mut each))
     }
@@ -145,7 +145,7 @@ impl Bins {
 
     /// Moves full extents to the spill file until at most `bytes` bytes of extents are in memory, or no full extent is,
     /// and returns the freed memory to the operating system. Records must not be appended afterwards.
-    pub(crate) fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
+    pub(crate) fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
         self.pool.stop_keeping_in_memory();
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
         for bin in (0..self.len()).rev() {
@@ -232,7 +232,7 @@ impl Bins {
     pub(crate) fn open_object(
         index: SpilledBinIndex,
         nodes: NodeAssignment,
-        file: &LocalObjectRange<'_>,
+        file: &LocalCopyOfObjectRange<'_>,
     ) -> Result<Self, Error> {
         let pool = ExtentPool::open_object(index.extent_bytes, nodes, file)?;
         Ok(Self::from_index(index, pool))
@@ -285,7 +285,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let pool =
             ExtentPool::create(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX).expect("memory");
-        let bins = Bins::empty(3, pool.clone());
+        let bins = Bins::create_empty(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {
             let (bin, records) = ((i % 3) as usize, vec![i as u8; 100 + (i % 50) as usize]);
@@ -295,7 +295,7 @@ mod tests {
         assert!(pool.spilled_bytes() > 20 * 4000);
         assert_eq!(bins.bytes_in_memory(), 7 * 4096);
         assert_eq!(std::fs::read_dir(dir.path()).expect("the folder").count(), 0, "the spill file has no name");
-        bins.shrink_to(5 * 4096).expect("room");
+        bins.shrink_memory_to(5 * 4096).expect("room");
         assert_eq!(bins.bytes_in_memory(), 5 * 4096);
         for (bin, mut expected) in expected.into_iter().enumerate() {
             let mut found = Vec::new();

@@ -16,7 +16,7 @@ use crate::pipeline::{ScatteredReads, check_params};
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
 use crate::sorted_kmers::{SortRangeLayout, SortedKmers};
-use crate::{CountParams, CountStats, Error, UnchangedPairs};
+use crate::{CountParams, CountStats, Error, KeepPairUnchanged};
 
 /// Checkpoint after all reads were scattered into bins: the index of the file with the bins, and totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,14 +50,14 @@ impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `S - 1` into bins in a new file at `path`, and returns the checkpoint.
     ///
     /// # Errors
-    /// Returns the errors of [`ScatteredReads::read_lanes`].
-    pub fn create<const S: usize>(
+    /// Returns the errors of [`ScatteredReads::scatter_lanes`].
+    pub fn scatter_and_create<const S: usize>(
         lanes: &[Lane],
         params: &CountParams,
         meter: &ProgressCounters,
         path: &Path,
     ) -> Result<Self, Error> {
-        let plan = ScatteredReads::<S>::plan_for_sorting(lanes, params)?;
+        let plan = ScatteredReads::<S>::plan_memory_for_sorting(lanes, params)?;
         let pool = ExtentPool::with_named_file(
             plan.extent_bytes,
             plan.bins,
@@ -65,13 +65,13 @@ impl BinnedReadsCheckpoint {
             path,
         )?;
         let (scattered, _) =
-            ScatteredReads::<S>::scatter_with_pool(pool, plan, lanes, params, meter, || UnchangedPairs)?;
+            ScatteredReads::<S>::scatter_with_pool(pool, plan, lanes, params, meter, || KeepPairUnchanged)?;
         let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
         Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_to_file()? })
     }
 
     /// Number of counters of each k-mer: the number of samples, rounded up to a supported number.
-    pub(crate) fn num_counters(&self) -> usize {
+    pub(crate) fn num_counters_per_kmer(&self) -> usize {
         self.bases.len()
     }
 
@@ -110,7 +110,7 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, or if a spill file cannot be written or read or is damaged.
-    pub fn create<const S: usize>(
+    pub fn count_and_create<const S: usize>(
         read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,
@@ -140,7 +140,7 @@ impl CountedKmersCheckpoint {
     }
 
     /// Number of counters of each k-mer: the number of samples, rounded up to a supported number.
-    pub(crate) fn num_counters(&self) -> usize {
+    pub(crate) fn num_counters_per_kmer(&self) -> usize {
         self.bases.len()
     }
 

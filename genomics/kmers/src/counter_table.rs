@@ -17,7 +17,7 @@ pub(crate) use count_totals::CountTotals;
 pub(crate) const MIN_SLOTS: usize = 1024;
 
 /// Number of k-mers whose slots are prefetched together before they are added.
-pub(crate) const KMERS_PER_BATCH: usize = 2 * MAX_KMERS_PER_RECORD;
+pub(crate) const KMERS_PER_PREFETCH_BATCH: usize = 2 * MAX_KMERS_PER_RECORD;
 
 /// Bytes of a slot with counters of `S` samples.
 pub(crate) const fn slot_bytes<const S: usize>() -> usize {
@@ -103,7 +103,7 @@ impl<const S: usize> CounterTable<S> {
     /// Creates an empty table of at most `max_slots` slots; smaller numbers than [`MIN_SLOTS`] are raised to it.
     pub(crate) fn with_max_slots(max_slots: usize) -> Self {
         let max_slots = max_slots.max(MIN_SLOTS);
-        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(KMERS_PER_BATCH));
+        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(KMERS_PER_PREFETCH_BATCH));
         Self { slots, active: 0, used: 0, max_slots, class: RootClass::ALL_ROOTS, postponed: left_out, waiting }
     }
 
@@ -123,7 +123,7 @@ impl<const S: usize> CounterTable<S> {
     /// count must be positive. The counts are complete after [`CounterTable::add_waiting_kmers`].
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
-        if self.waiting.len() + keys.len() > KMERS_PER_BATCH {
+        if self.waiting.len() + keys.len() > KMERS_PER_PREFETCH_BATCH {
             self.add_waiting_kmers();
         }
         for &key in keys {
@@ -217,8 +217,8 @@ impl<const S: usize> CounterTable<S> {
         spectra: &mut KmerSpectra<S>,
         mut each: impl FnMut(&[(u64, [u32; S])]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut part = [(0, [0; S]); KMERS_PER_BATCH];
-        for slots in self.slots[..self.active].chunks_mut(KMERS_PER_BATCH) {
+        let mut part = [(0, [0; S]); KMERS_PER_PREFETCH_BATCH];
+        for slots in self.slots[..self.active].chunks_mut(KMERS_PER_PREFETCH_BATCH) {
             // Without a branch, as it could not be predicted.
             let mut n = 0;
             for slot in slots.iter() {
@@ -271,7 +271,7 @@ impl<const S: usize> KmerSpectra<S> {
     }
 
     /// Sets the entries of count 0 to 0. While counting, they include k-mers that a sample lacks and empty slots.
-    pub(crate) fn clear_zero_counts(&mut self) {
+    pub(crate) fn clear_entries_of_count_zero(&mut self) {
         self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
 }

@@ -26,7 +26,7 @@ use genuma_gpu::Device;
 
 use crate::scatter::ScatterDevice;
 
-pub use gain::{DeviceTimeGain, estimate_device_gain};
+pub use gain::{CountingTimesWithAndWithoutDevices, estimate_times_with_and_without_devices};
 pub(crate) use lane::DeviceLane;
 
 /// Number of lanes of a device: one copies to it, one counts, one copies from it.
@@ -145,7 +145,7 @@ impl Devices {
 
     /// Whether the threads leave all possible work to the devices (for tests).
     pub(crate) fn has_exclusive_device(&self) -> bool {
-        self.devices.iter().any(|device| device.is_exclusive())
+        self.devices.iter().any(|device| device.works_alone())
     }
 
     fn add_device_bin(&self) {

@@ -4,14 +4,14 @@ use genuma_reads::dna;
 
 /// A k-mer and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kmer {
+pub struct KmerOnBothStrands {
     /// The k-mer on the strand of the sequence.
     pub forward: u64,
     /// The reverse complement of the k-mer.
     pub reverse: u64,
 }
 
-impl Kmer {
+impl KmerOnBothStrands {
     /// Returns the canonical k-mer: the smaller number of both strands.
     #[inline]
     pub fn canonical(self) -> u64 {
@@ -69,10 +69,10 @@ pub struct KmerIterator<'a> {
 }
 
 impl Iterator for KmerIterator<'_> {
-    type Item = (usize, Kmer);
+    type Item = (usize, KmerOnBothStrands);
 
     #[inline]
-    fn next(&mut self) -> Option<(usize, Kmer)> {
+    fn next(&mut self) -> Option<(usize, KmerOnBothStrands)> {
         while let Some(&base) = self.seq.get(self.end) {
             self.end += 1;
             let code = u64::from(dna::encode_base(base));
@@ -84,7 +84,7 @@ impl Iterator for KmerIterator<'_> {
             self.reverse = (self.reverse >> 2) | ((3 - code) << self.top);
             self.bases += 1;
             if self.bases >= self.k {
-                return Some((self.end - self.k, Kmer { forward: self.forward, reverse: self.reverse }));
+                return Some((self.end - self.k, KmerOnBothStrands { forward: self.forward, reverse: self.reverse }));
             }
         }
         None

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use genuma_machine::placement::{Slab, SlabBuffer as SlabPiece};
-use genuma_work::spill::{LocalObjectRange, SpillBlock, SpillFile};
+use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 
 use crate::Error;
 use crate::node_assignment::{NodeAssignment, NodeUsage};
@@ -51,7 +51,7 @@ impl OpenExtent {
     }
 
     /// The records that were appended so far.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(crate) fn appended_records(&self) -> &[u8] {
         &self.memory[..self.len]
     }
 }
@@ -116,7 +116,7 @@ impl ExtentPool {
     pub(crate) fn open_object(
         extent_bytes: usize,
         nodes: NodeAssignment,
-        file: &LocalObjectRange<'_>,
+        file: &LocalCopyOfObjectRange<'_>,
     ) -> Result<Arc<Self>, Error> {
         Self::with_spill(SpillFile::open_object(SPILL_CONTENT, file)?, extent_bytes, 0, 0, nodes)
     }
@@ -193,7 +193,7 @@ impl ExtentPool {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
             return Ok(FilledExtent::Memory(std::mem::replace(open, self.take_extent(node))));
         }
-        let piece = self.spill.write_block(open.bytes(), self.extent_bytes)?;
+        let piece = self.spill.write_block(open.appended_records(), self.extent_bytes)?;
         open.len = 0;
         Ok(FilledExtent::File(piece))
     }
@@ -204,7 +204,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be read or is damaged.
     pub(crate) fn read_extent<'a>(&self, extent: &'a FilledExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
-            FilledExtent::Memory(records) => Ok(records.bytes()),
+            FilledExtent::Memory(records) => Ok(records.appended_records()),
             FilledExtent::File(piece) => {
                 self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
@@ -229,7 +229,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub(crate) fn move_to_file(&self, extent: &mut FilledExtent) -> Result<(), Error> {
         if let FilledExtent::Memory(records) = extent {
-            *extent = FilledExtent::File(self.spill.write_block(records.bytes(), self.extent_bytes)?);
+            *extent = FilledExtent::File(self.spill.write_block(records.appended_records(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -240,7 +240,9 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub(crate) fn store_in_file(&self, extent: FilledExtent) -> Result<SpillBlock, Error> {
         match extent {
-            FilledExtent::Memory(records) => Ok(self.spill.write_block(records.bytes(), self.extent_bytes)?),
+            FilledExtent::Memory(records) => {
+                Ok(self.spill.write_block(records.appended_records(), self.extent_bytes)?)
+            }
             FilledExtent::File(piece) => Ok(piece),
         }
     }

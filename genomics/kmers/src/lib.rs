@@ -55,7 +55,7 @@ use std::path::PathBuf;
 use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
 pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
-pub use device::{DeviceTimeGain, Devices, estimate_device_gain};
+pub use device::{CountingTimesWithAndWithoutDevices, Devices, estimate_times_with_and_without_devices};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeUsage;
@@ -64,7 +64,7 @@ pub use pipeline::{ScatteredReads, count};
 pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
 pub use sample_count::{ScatteredSamples, SortedSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
-pub use shards::{ShardKmerIndex, count_shards};
+pub use shards::{ShardKmerIndex, count_partition_from_shards};
 pub use sorted_kmers::SortedKmers;
 
 /// Smallest k, for tests; real genomes need at least 24.
@@ -102,7 +102,7 @@ pub struct CountParams {
 
 impl CountParams {
     /// Estimates the number of k-mers of all lanes from their first reads.
-    pub(crate) fn estimate_input(&self, lanes: &[Lane]) -> ExpectedKmers {
+    pub(crate) fn estimate_kmers_of_lanes(&self, lanes: &[Lane]) -> ExpectedKmers {
         ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), self.k)
     }
 
@@ -127,7 +127,7 @@ impl CountParams {
     /// Forecasts the resources of [`count`] with as many partitions as needed; `None` if more than [`MAX_PARTITIONS`]
     /// are needed. The parameters must be valid, and the memory at least [`min_memory_bytes`].
     pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedKmers) -> Option<CountForecast> {
-        plan::forecast_count::<S>(expected, self)
+        plan::forecast_count_resources::<S>(expected, self)
     }
 }
 
@@ -140,9 +140,9 @@ pub trait PreparePair: Send {
 
 /// A [`PreparePair`] that returns all pairs unchanged.
 #[derive(Debug, Clone, Copy)]
-pub struct UnchangedPairs;
+pub struct KeepPairUnchanged;
 
-impl PreparePair for UnchangedPairs {
+impl PreparePair for KeepPairUnchanged {
     fn prepare<'a>(&mut self, pair: ReadPair<'a>, _: u8, _: &mut Vec<u8>) -> ReadPair<'a> {
         pair
     }

@@ -46,7 +46,7 @@ fn filter_position(minimizer: u32, shift: u32) -> (usize, u64) {
 impl MinimizerFilter {
     /// Builds the filter for `kmers` of `k` bases (17 to 32), canonical or not. Both strands of each k-mer pass the
     /// filter.
-    pub fn build(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
+    pub fn from_kmers(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
         let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);
         let mut letters = [0; MAX_K as usize];
@@ -132,7 +132,7 @@ mod tests {
             seq[5_000..5_040].fill(b'A');
             let all: Vec<(usize, u64)> = kmers(&seq, k).map(|(at, kmer)| (at, kmer.canonical())).collect();
             let wanted: Vec<(usize, u64)> = all.iter().copied().step_by(701).collect();
-            let sieve = MinimizerFilter::build(k, wanted.iter().map(|w| w.1));
+            let sieve = MinimizerFilter::from_kmers(k, wanted.iter().map(|w| w.1));
             for turned in [false, true] {
                 let read = if turned { dna::reverse_complement(&seq) } else { seq.clone() };
                 let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
@@ -149,7 +149,7 @@ mod tests {
                 assert!(stretches.iter().all(|s| !read[s.clone()].contains(&b'N')));
             }
         }
-        let nothing = MinimizerFilter::build(31, std::iter::empty());
+        let nothing = MinimizerFilter::from_kmers(31, std::iter::empty());
         nothing.for_each_candidate_range(
             &random_bases(10_000, 1),
             &mut MinimizerFilterScratch::for_kmer_length(31),

@@ -124,12 +124,12 @@ impl BinGrid {
         if self.num_partitions == 1 {
             within
         } else {
-            self.first_bin(hash_minimizer(minimizer) % self.num_partitions) + within
+            self.first_bin_of_partition(hash_minimizer(minimizer) % self.num_partitions) + within
         }
     }
 
     /// Index of the first bin of a partition.
-    pub(crate) fn first_bin(self, partition: u32) -> usize {
+    pub(crate) fn first_bin_of_partition(self, partition: u32) -> usize {
         partition as usize * self.bins_per_partition as usize
     }
 }

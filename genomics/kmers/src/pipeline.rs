@@ -20,7 +20,7 @@ use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory_bytes};
 use crate::scatter::{ScatterThread, ScatterTotals};
 use crate::sorted_kmers::{FrequentKmerWriter, SortRangeLayout, SortedKmers};
 use crate::superkmer::{KmerKeyBuffer, super_kmer_records};
-use crate::{CountParams, CountResult, CountStats, Error, MAX_K, MIN_K, PreparePair, RootCounters, UnchangedPairs};
+use crate::{CountParams, CountResult, CountStats, Error, KeepPairUnchanged, MAX_K, MIN_K, PreparePair, RootCounters};
 
 /// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
 /// ([`crate::count_in_partitions`]) each root is counted once.
@@ -45,12 +45,13 @@ where
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check_params(params)?;
-    let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
+    let kmers =
+        params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
-    Ok((scattered.select_roots(select)?, prepared))
+    Ok((scattered.count_and_select_roots(select)?, prepared))
 }
 
 /// All reads of samples 0 to `S - 1` as super-k-mers in bins.
@@ -96,15 +97,19 @@ impl<const S: usize> ScatteredReads<S> {
     /// # Errors
     /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
     /// written.
-    pub fn read_lanes(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
-        Ok(Self::scatter_with_plan(Self::plan_for_sorting(lanes, params)?, lanes, params, meter, || UnchangedPairs)?.0)
+    pub fn scatter_lanes(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
+        Ok(Self::scatter_with_plan(Self::plan_memory_for_sorting(lanes, params)?, lanes, params, meter, || {
+            KeepPairUnchanged
+        })?
+        .0)
     }
 
     /// Divides the memory for a count whose k-mers will be sorted. The number of k-mers is estimated from the first
     /// reads of the lanes.
-    pub(crate) fn plan_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
+    pub(crate) fn plan_memory_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
-        let kmers = params.estimate_input(lanes).input_per_partition(params.partition.num_partitions()).kmers;
+        let kmers =
+            params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
         let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
@@ -144,7 +149,7 @@ impl<const S: usize> ScatteredReads<S> {
         meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let bins = Bins::empty(grid.num_bins(), pool.clone());
+        let bins = Bins::create_empty(grid.num_bins(), pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
             pool.node_assignment().pin_thread(threads.fetch_add(1, Relaxed));
@@ -184,7 +189,7 @@ impl<const S: usize> ScatteredReads<S> {
     }
 
     /// Counts the bins and passes each root to `select`, which pushes the items to keep.
-    pub(crate) fn select_roots<P, F>(self, select: F) -> Result<CountResult<P, S>, Error>
+    pub(crate) fn count_and_select_roots<P, F>(self, select: F) -> Result<CountResult<P, S>, Error>
     where
         P: Ord + Send,
         F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
@@ -207,7 +212,7 @@ impl<const S: usize> ScatteredReads<S> {
 
     /// Same as [`Self::count_and_sort`], with the sort ranges in extents of `pool`.
     pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortedKmers<S>, Error> {
-        let parts = Bins::empty(self.plan.sort_ranges, pool);
+        let parts = Bins::create_empty(self.plan.sort_ranges, pool);
         let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
         let mut kept = 0;
         for keep in keeps {
@@ -334,13 +339,13 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
         parallel::run_workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
     devices.add_counted_bins(bins.len());
-    sum.spectra.clear_zero_counts();
+    sum.spectra.clear_entries_of_count_zero();
     Ok((sum, harvests))
 }
 
 /// Number of bytes of the buffers through which device lanes write counted k-mers to sort ranges.
 fn lane_buffers(plan: &MemoryPlan, devices: &Devices) -> u64 {
-    (devices.max_lanes() * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES) as u64
+    (devices.max_lanes() * plan.sort_ranges * MemoryPlan::SORT_RANGE_BUFFER_BYTES) as u64
 }
 
 /// Converts an error of scattering: a full spill file becomes [`Error::TooLarge`] with the share of the input that

@@ -63,7 +63,7 @@ impl ExpectedKmers {
     }
 
     /// The k-mers and bytes of one partition if the whole input is divided evenly into `num_partitions` partitions.
-    pub(crate) fn input_per_partition(&self, num_partitions: u32) -> Self {
+    pub(crate) fn expected_kmers_per_partition(&self, num_partitions: u32) -> Self {
         Self {
             kmers: self.kmers / u64::from(num_partitions),
             super_kmer_bytes: self.super_kmer_bytes / u64::from(num_partitions),
@@ -75,7 +75,7 @@ impl ExpectedKmers {
 /// is more than [`MAX_PARTITIONS`].
 pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedKmers, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
-        let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+        let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
         let plan = MemoryPlan::divide_memory(
             &MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
@@ -115,9 +115,12 @@ pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
 }
 
 /// Forecasts the resources of a count; `None` if more than [`MAX_PARTITIONS`] partitions are needed.
-pub(crate) fn forecast_count<const S: usize>(expected: &ExpectedKmers, params: &CountParams) -> Option<CountForecast> {
+pub(crate) fn forecast_count_resources<const S: usize>(
+    expected: &ExpectedKmers,
+    params: &CountParams,
+) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
-    let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.input_per_partition(parts);
+    let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
@@ -288,7 +291,7 @@ impl MemoryPlan {
     }
 
     /// Size of the buffer that each thread has for each sort range.
-    pub(crate) const SORT_BUFFER_BYTES: usize = MIN_BUFFER_BYTES as usize;
+    pub(crate) const SORT_RANGE_BUFFER_BYTES: usize = MIN_BUFFER_BYTES as usize;
 }
 
 const _: () = assert!(MIN_BUFFER_BYTES as usize >= MAX_RECORD_BYTES && MIN_EXTENT_BYTES >= MAX_BUFFER_BYTES);
@@ -307,7 +310,7 @@ mod tests {
             let scatter = plan.buffer_bytes * plan.bins * threads;
             let tables =
                 threads * (2 * plan.slots * demand.slot_bytes + plan.collapser_slots * demand.collapser_slot_bytes);
-            let parts = threads * plan.sort_ranges * MemoryPlan::SORT_BUFFER_BYTES;
+            let parts = threads * plan.sort_ranges * MemoryPlan::SORT_RANGE_BUFFER_BYTES;
             let sorting = threads * plan.sort_bytes;
             let most = pool + scatter.max(tables + parts).max(sorting);
             assert!(most as u64 + threads as u64 * demand.fixed_bytes_per_thread <= memory, "{plan:?}");
@@ -332,7 +335,7 @@ mod tests {
                 partition: part,
                 devices: Default::default(),
             };
-            let planned = forecast_count::<2>(&expected, &params).expect("partitions enough");
+            let planned = forecast_count_resources::<2>(&expected, &params).expect("partitions enough");
             assert_eq!(Some(planned.partitions), params.partitions_needed::<2>(&expected));
             assert!(planned.peak_memory_bytes <= memory && planned.spilled_bytes <= scratch, "{planned:?}");
             planned

@@ -47,14 +47,14 @@ impl ScatteredSamples {
     /// Scatters the reads of all lanes of samples 0 to `samples - 1` into bins; `samples` is at most [`MAX_SAMPLES`].
     ///
     /// # Errors
-    /// As [`ScatteredReads::read_lanes`].
+    /// As [`ScatteredReads::scatter_lanes`].
     pub fn scatter_lanes(
         samples: usize,
         lanes: &[Lane],
         params: &CountParams,
         meter: &ProgressCounters,
     ) -> Result<Self, Error> {
-        Ok(with_counters!(samples, S => Self(Box::new(ScatteredReads::<S>::read_lanes(lanes, params, meter)?))))
+        Ok(with_counters!(samples, S => Self(Box::new(ScatteredReads::<S>::scatter_lanes(lanes, params, meter)?))))
     }
 
     /// Counts the bins, and keeps the k-mers whose total count is at least `min_count`.
@@ -68,8 +68,8 @@ impl ScatteredSamples {
 
 impl SortedSampleKmers {
     /// Number of k-mers kept.
-    pub fn num_kept(&self) -> u64 {
-        self.0.num_kept()
+    pub fn num_kept_kmers(&self) -> u64 {
+        self.0.num_kept_kmers()
     }
 
     /// Numbers of bases, k-mers, bins and bytes so far. Entries of samples that do not exist are 0.
@@ -87,12 +87,12 @@ impl SortedSampleKmers {
         self.0.memory_by_node()
     }
 
-    /// Moves k-mers to the spill file ([`SortedKmers::shrink_to`]).
+    /// Moves k-mers to the spill file ([`SortedKmers::shrink_memory_to`]).
     ///
     /// # Errors
-    /// As [`SortedKmers::shrink_to`].
-    pub fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
-        self.0.shrink_to(bytes)
+    /// As [`SortedKmers::shrink_memory_to`].
+    pub fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        self.0.shrink_memory_to(bytes)
     }
 
     /// Calls `each` with all kept k-mers and their counters in ascending order ([`SortedKmers::for_each_kmer`]).
@@ -122,7 +122,7 @@ impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `samples - 1` into bins in a new file at `path`.
     ///
     /// # Errors
-    /// As [`BinnedReadsCheckpoint::create`].
+    /// As [`BinnedReadsCheckpoint::scatter_and_create`].
     pub fn create_for_samples(
         samples: usize,
         lanes: &[Lane],
@@ -130,7 +130,7 @@ impl BinnedReadsCheckpoint {
         meter: &ProgressCounters,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(samples, S => BinnedReadsCheckpoint::create::<S>(lanes, params, meter, path))
+        with_counters!(samples, S => BinnedReadsCheckpoint::scatter_and_create::<S>(lanes, params, meter, path))
     }
 }
 
@@ -138,7 +138,7 @@ impl CountedKmersCheckpoint {
     /// Counts the bins in the file at `bins` with as many counters as they were read for.
     ///
     /// # Errors
-    /// As [`CountedKmersCheckpoint::create`].
+    /// As [`CountedKmersCheckpoint::count_and_create`].
     pub fn create_for_samples(
         read: BinnedReadsCheckpoint,
         bins: &Path,
@@ -146,7 +146,7 @@ impl CountedKmersCheckpoint {
         min_count: u32,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(read.num_counters(), S => CountedKmersCheckpoint::create::<S>(read, bins, params, min_count, path))
+        with_counters!(read.num_counters_per_kmer(), S => CountedKmersCheckpoint::count_and_create::<S>(read, bins, params, min_count, path))
     }
 
     /// Opens the k-mers in the file at `path` with as many counters as they were counted with.
@@ -155,7 +155,7 @@ impl CountedKmersCheckpoint {
     /// As [`CountedKmersCheckpoint::open_sorted_kmers`].
     pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortedSampleKmers, Error> {
         Ok(
-            with_counters!(self.num_counters(), S => SortedSampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))),
+            with_counters!(self.num_counters_per_kmer(), S => SortedSampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))),
         )
     }
 }
@@ -165,11 +165,11 @@ trait CountBins {
 }
 
 trait VisitKmers {
-    fn num_kept(&self) -> u64;
+    fn num_kept_kmers(&self) -> u64;
     fn count_stats(&self) -> CountStats<MAX_SAMPLES>;
     fn spectra(&self) -> &[Vec<u64>];
     fn memory_by_node(&self) -> &[NodeUsage];
-    fn shrink_to(&self, bytes: u64) -> Result<(), Error>;
+    fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error>;
     /// Calls `each` with k-mers and counters until it returns false.
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error>;
 }
@@ -193,7 +193,7 @@ impl From<Error> for Stop {
 }
 
 impl<const S: usize> VisitKmers for SortedKmers<S> {
-    fn num_kept(&self) -> u64 {
+    fn num_kept_kmers(&self) -> u64 {
         self.len()
     }
 
@@ -220,8 +220,8 @@ impl<const S: usize> VisitKmers for SortedKmers<S> {
         &self.memory_by_node
     }
 
-    fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
-        SortedKmers::shrink_to(self, bytes)
+    fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        SortedKmers::shrink_memory_to(self, bytes)
     }
 
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error> {

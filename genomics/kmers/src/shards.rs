@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use genuma_reads::{Lane, ProgressCounters};
-use genuma_work::spill::{LocalObjectRange, SpillFile};
+use genuma_work::spill::{LocalCopyOfObjectRange, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::bins::{BinSource, Bins, SpilledBinIndex};
@@ -50,8 +50,11 @@ impl ShardKmerIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
-        let demand =
-            MemoryDemand::for_count::<2>(params.estimate_input(lanes).kmers, params.threads, KmerDelivery::Roots);
+        let demand = MemoryDemand::for_count::<2>(
+            params.estimate_kmers_of_lanes(lanes).kmers,
+            params.threads,
+            KmerDelivery::Roots,
+        );
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
@@ -80,7 +83,7 @@ impl ShardKmerIndex {
     }
 
     /// Total size of the super-k-mer records of the shard, in bytes.
-    pub fn record_bytes(&self) -> u64 {
+    pub fn total_record_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -90,7 +93,7 @@ impl ShardKmerIndex {
     }
 
     fn bins_of(&self, partition: Partition) -> SpilledBinIndex {
-        let first = self.grid.first_bin(partition.number());
+        let first = self.grid.first_bin_of_partition(partition.number());
         self.bins.select_bins(first..first + self.grid.bins_per_partition as usize)
     }
 
@@ -135,8 +138,8 @@ impl BinSource for ShardBins<'_> {
 /// # Errors
 /// Returns an error if a parameter is out of range, if there is no shard, if the shards have different grids, or if
 /// an object cannot be read or is damaged.
-pub fn count_shards<P, F>(
-    shards: &[(ShardKmerIndex, LocalObjectRange<'_>)],
+pub fn count_partition_from_shards<P, F>(
+    shards: &[(ShardKmerIndex, LocalCopyOfObjectRange<'_>)],
     params: &CountParams,
     meter: &ProgressCounters,
     select: impl FnOnce(&[u64; 2]) -> F,

@@ -13,7 +13,7 @@ use genuma_work::parallel;
 use crate::bin_buffers::BinBuffers;
 use crate::bins::Bins;
 use crate::counter_table::{
-    CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KMERS_PER_BATCH, KmerSpectra,
+    CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KMERS_PER_PREFETCH_BATCH, KmerSpectra,
 };
 use crate::plan::MemoryPlan;
 use crate::superkmer::canonical_kmer_of_key;
@@ -24,7 +24,7 @@ const fn max_record_bytes(samples: usize) -> usize {
     8 + 5 * samples
 }
 
-const _: () = assert!(MemoryPlan::SORT_BUFFER_BYTES >= max_record_bytes(MAX_SAMPLES));
+const _: () = assert!(MemoryPlan::SORT_RANGE_BUFFER_BYTES >= max_record_bytes(MAX_SAMPLES));
 
 /// Mean number of k-mers per bucket: so few that insertion sort is fast.
 const KMERS_PER_BUCKET: u64 = 8;
@@ -188,7 +188,13 @@ impl<'a> FrequentKmerWriter<'a> {
     /// Creates a writer of `k`-mers with a total count of at least `min_count` to the sort ranges `parts`.
     pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
         let layout = SortRangeLayout::with_num_ranges(k, parts.len());
-        Self { k, layout, min_count, buffers: BinBuffers::allocate(parts, MemoryPlan::SORT_BUFFER_BYTES), kept: 0 }
+        Self {
+            k,
+            layout,
+            min_count,
+            buffers: BinBuffers::allocate(parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES),
+            kept: 0,
+        }
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
@@ -202,11 +208,11 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
     fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error> {
         let Self { k, layout, min_count, buffers, kept } = self;
         table.drain_kmers(*min_count, spectra, |kmers| {
-            let mut places = [(0, 0); KMERS_PER_BATCH];
+            let mut places = [(0, 0); KMERS_PER_PREFETCH_BATCH];
             for (place, (key, _)) in places.iter_mut().zip(kmers) {
                 let kmer = canonical_kmer_of_key(*key, *k);
                 let part = layout.range_of(kmer);
-                buffers.prefetch_bin(part);
+                buffers.prefetch_buffer_of_bin(part);
                 *place = (part, kmer);
             }
             for (&(part, kmer), (_, counts)) in places.iter().zip(kmers) {
@@ -288,8 +294,8 @@ impl<const S: usize> SortedKmers<S> {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub fn shrink_to(&self, bytes: u64) -> Result<(), Error> {
-        self.ranges.shrink_to(bytes.saturating_sub(self.sort_memory_bytes()))
+    pub fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        self.ranges.shrink_memory_to(bytes.saturating_sub(self.sort_memory_bytes()))
     }
 
     /// Calls `each` with all kept k-mers and their counters in ascending order. K-mers are canonical, with two bits
@@ -456,7 +462,7 @@ mod tests {
 
     /// Sorted k-mers of 12 bases, most of them in the first of four ranges; a thread may sort `room` bytes at once.
     fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (SortedKmers<1>, Vec<(u64, [u32; 1])>) {
-        let parts = Bins::empty(
+        let parts = Bins::create_empty(
             4,
             ExtentPool::create(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX).expect("memory"),
         );
@@ -467,7 +473,7 @@ mod tests {
             let kmer = random.below(kmer_mask(12)) >> random.below(12);
             kmers.insert(kmer, [random.below(1 << 20) as u32]);
         }
-        let mut buffers = BinBuffers::allocate(&parts, MemoryPlan::SORT_BUFFER_BYTES);
+        let mut buffers = BinBuffers::allocate(&parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES);
         for (&kmer, counts) in &kmers {
             let part = layout.range_of(kmer);
             let bytes =
@@ -508,7 +514,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         for (n, room) in [(0, 4096), (1, 4096), (20_000, 1 << 20), (20_000, 4096), (500, 0)] {
             let (sorted, expected) = sorted(n, room, dir.path());
-            sorted.shrink_to(0).expect("room");
+            sorted.shrink_memory_to(0).expect("room");
             let mut found = Vec::new();
             let done = sorted.for_each_kmer(|kmer, &counts| {
                 found.push((kmer, counts));

@@ -114,7 +114,7 @@ impl SuperKmer {
     pub(crate) fn write_record(self, read: PackedBases<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;
         let [first, second] = [0, WORD_BASES].map(|from| {
-            read.word_at(self.start + from) & !mask_of_bits_after(bases.saturating_sub(from).min(WORD_BASES))
+            read.word_from_base(self.start + from) & !mask_of_bits_after(bases.saturating_sub(from).min(WORD_BASES))
         });
         out[0] = (sample << KMER_BITS) | (self.kmers - 1) as u8;
         out[1..9].copy_from_slice(&first.to_be_bytes());
@@ -184,12 +184,18 @@ impl KmerKeyBuffer {
     /// taken, so that each canonical k-mer has one key.
     #[inline]
     pub(crate) fn compute_keys(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
-        self.compute_keys_at_level(SimdLevel::widest_available(), word, kmers, k)
+        self.compute_keys_at_simd_level(SimdLevel::widest_available(), word, kmers, k)
     }
 
     /// Same as [`Self::compute_keys`], with given vector instructions.
     #[inline]
-    pub(crate) fn compute_keys_at_level(&mut self, vectors: SimdLevel, word: u128, kmers: usize, k: u32) -> &[u64] {
+    pub(crate) fn compute_keys_at_simd_level(
+        &mut self,
+        vectors: SimdLevel,
+        word: u128,
+        kmers: usize,
+        k: u32,
+    ) -> &[u64] {
         let keys = &mut self.0;
         vectors.run_at_level(
             #[inline(always)]

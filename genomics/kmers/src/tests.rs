@@ -15,8 +15,8 @@ use crate::encode::pack;
 use crate::pipeline::ScatteredReads;
 use crate::plan::MemoryPlan;
 use crate::{
-    CountParams, CountResult, CountStats, Devices, Error, Partition, PreparePair, RootCounters, SPECTRUM_SLOTS,
-    UnchangedPairs, count, min_memory_bytes,
+    CountParams, CountResult, CountStats, Devices, Error, KeepPairUnchanged, Partition, PreparePair, RootCounters,
+    SPECTRUM_SLOTS, count, min_memory_bytes,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -120,15 +120,15 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
 }
 
 fn count_all(lanes: &[Lane], params: &CountParams) -> Result<CountResult<(u64, Counters)>, Error> {
-    Ok(count(lanes, params, &ProgressCounters::default(), || UnchangedPairs, |_, _| all)?.0)
+    Ok(count(lanes, params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| all)?.0)
 }
 
 /// Counts with `plan` or the default one, and compares selections, spectra and stats with `roots`.
 fn assert_counts(files: &Files, params: &CountParams, plan: Option<MemoryPlan>, roots: &Roots) -> CountStats {
     let meter = ProgressCounters::default();
     let counted = match plan {
-        Some(plan) => ScatteredReads::scatter_with_plan(plan, &files.lanes, params, &meter, || UnchangedPairs)
-            .and_then(|(s, _)| s.select_roots(all)),
+        Some(plan) => ScatteredReads::scatter_with_plan(plan, &files.lanes, params, &meter, || KeepPairUnchanged)
+            .and_then(|(s, _)| s.count_and_select_roots(all)),
         None => count_all(&files.lanes, params),
     };
     let CountResult { selected: picks, spectra, stats, roots: found } = counted.expect("counted");
@@ -229,8 +229,8 @@ fn sorted_kmers_are_those_of_a_plain_map() {
         for threads in [1, 3] {
             for memory in [min_memory_bytes(threads), 64 << 20] {
                 let params = CountParams { threads, memory_bytes: memory, ..files.params(k) };
-                let scattered =
-                    ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+                let scattered = ScatteredReads::<2>::scatter_lanes(&files.lanes, &params, &ProgressCounters::default())
+                    .expect("read");
                 let sorted = scattered.count_and_sort(least).expect("counted");
                 let mut found = Vec::new();
                 let done = sorted.for_each_kmer(|kmer, &counts| {
@@ -300,7 +300,7 @@ fn any_number_of_samples_is_counted() {
     let files = Files::new(&reads);
     let counts = |lanes: &[Lane]| {
         let scattered =
-            ScatteredReads::<8>::read_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
+            ScatteredReads::<8>::scatter_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
         let mut found = Vec::new();
         let done = scattered.count_and_sort(2).expect("counted").for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));
@@ -378,7 +378,7 @@ fn errors_are_reported_in_one_line() {
     let params = CountParams { work_dir: nowhere, ..files.params(25) };
     let error =
         ScatteredReads::<2>::scatter_with_plan(plan, &files.lanes, &params, &ProgressCounters::default(), || {
-            UnchangedPairs
+            KeepPairUnchanged
         })
         .expect_err("no such folder");
     assert!(matches!(error, Error::Spill(_)));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_kmers::{
-    CountParams, Devices, Error, Partition, RootCounters, ScatteredReads, UnchangedPairs, count, encode,
+    CountParams, Devices, Error, KeepPairUnchanged, Partition, RootCounters, ScatteredReads, count, encode,
     min_memory_bytes,
 };
 use genuma_reads::{Lane, LaneFiles, ProgressCounters};
@@ -101,7 +101,7 @@ fn text(kmer: u64, k: u32) -> String {
 
 /// Counts of all lanes in order, with a total count of at least `least`.
 fn sorted<const S: usize>(lanes: &[Lane], params: &CountParams, least: u32) -> Vec<(String, [u32; S])> {
-    let scattered = ScatteredReads::<S>::read_lanes(lanes, params, &ProgressCounters::default()).expect("read");
+    let scattered = ScatteredReads::<S>::scatter_lanes(lanes, params, &ProgressCounters::default()).expect("read");
     let mut found = Vec::new();
     let done = scattered.count_and_sort(least).expect("counted").for_each_kmer(|kmer, &counts| {
         found.push((text(kmer, params.k), counts));
@@ -224,7 +224,7 @@ fn root_counters_equal_those_of_kmc() {
             &lanes,
             &params(k, 2, 16 << 20, dir.path()),
             &ProgressCounters::default(),
-            || UnchangedPairs,
+            || KeepPairUnchanged,
             |_, _| kmers,
         );
         let picks = counted.expect("counted").0.selected;

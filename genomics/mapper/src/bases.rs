@@ -56,14 +56,14 @@ pub(crate) fn reverse_bases(word: u64) -> u64 {
 
 /// The 32 bases of a packed sequence from base `at` on, which need not be the first base of a word.
 #[inline(always)]
-pub(crate) fn word_at_position(words: &[u64], at: usize) -> u64 {
+pub(crate) fn word_starting_at_base(words: &[u64], at: usize) -> u64 {
     let (i, shift) = (at / BASES_PER_WORD, 2 * (at % BASES_PER_WORD) as u32);
     (words[i] >> shift) | (words[i + 1] << 1 << (63 - shift))
 }
 
 /// Code (0 to 3) of base number `at` of a packed sequence.
 #[inline(always)]
-pub fn base_at(words: &[u64], at: usize) -> u8 {
+pub fn base_code_at(words: &[u64], at: usize) -> u8 {
     (words[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 3) as u8
 }
 
@@ -195,7 +195,7 @@ mod tests {
             !strand.ambiguous.is_empty() && strand.ambiguous[i / BASES_PER_WORD] >> (2 * (i % BASES_PER_WORD)) & 1 == 1
         };
         (0..strand.length)
-            .map(|i| if odd(i) { b'N' } else { BASE_LETTERS[usize::from(base_at(strand.words, i))] })
+            .map(|i| if odd(i) { b'N' } else { BASE_LETTERS[usize::from(base_code_at(strand.words, i))] })
             .collect()
     }
 

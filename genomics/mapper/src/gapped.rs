@@ -232,7 +232,7 @@ impl GappedAligner {
             let bounds = view.contig_bounds(middle + u64::from(job.anchor));
             let span = bounds.start.max(job.at)..bounds.end.min(job.at + (read.length + width) as u64);
             for at in span {
-                self.reference[(at - job.at) as usize][lane] = i16::from(view.base_at(at));
+                self.reference[(at - job.at) as usize][lane] = i16::from(view.base_code_at(at));
             }
         }
     }

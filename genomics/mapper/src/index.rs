@@ -23,7 +23,7 @@ use std::ops::{Deref, Range};
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::bases::{BASES_PER_WORD, base_at};
+use crate::bases::{BASES_PER_WORD, base_code_at};
 
 pub use build::{ReferenceBuilder, build_index};
 
@@ -31,7 +31,7 @@ pub use build::{ReferenceBuilder, build_index};
 /// words.
 pub(crate) const EDGE_PADDING_BP: u64 = 4096;
 /// Minimum padding (bp) between two sequences.
-pub(crate) const CONTIG_GAP_BP: u64 = 64;
+pub(crate) const MIN_PADDING_BETWEEN_CONTIGS_BP: u64 = 64;
 const SLOTS_PER_BUCKET: usize = 12;
 /// Number of partitions of the hash values, by the first eight bits of the hash. Each partition has its own buckets.
 const PARTITIONS: u64 = 256;
@@ -183,7 +183,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
             let name = texts.next().ok_or(Error::Damaged)?;
             let name = String::from_utf8(name.to_vec()).map_err(|_| Error::Damaged)?;
             let contig = Contig { name, start: number(at), length: number(at + 8) };
-            let before = all.last().map_or(EDGE_PADDING_BP, |last| last.end() + CONTIG_GAP_BP);
+            let before = all.last().map_or(EDGE_PADDING_BP, |last| last.end() + MIN_PADDING_BETWEEN_CONTIGS_BP);
             let end = contig.start.checked_add(contig.length).and_then(|end| end.checked_add(EDGE_PADDING_BP));
             if contig.start < before || contig.length == 0 || end.is_none_or(|end| end > bases) {
                 return Err(Error::Damaged);
@@ -218,7 +218,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     }
 
     /// The index as bytes, as it is stored in its file.
-    pub fn index_bytes(&self) -> &[u8] {
+    pub fn as_stored_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -392,7 +392,7 @@ impl<'a> IndexView<'a> {
     /// Number of the sequence that contains packed position `at`; in padding, that of the next sequence, or the last
     /// one.
     #[inline(always)]
-    pub fn contig_at(&self, at: u64) -> usize {
+    pub fn contig_index_at(&self, at: u64) -> usize {
         let mut number =
             self.first_contig_by_block.get((at >> 16) as usize).map_or(self.contigs.len() - 1, |&n| n as usize);
         while number + 1 < self.contigs.len() && self.contigs[number].end() <= at {
@@ -404,12 +404,12 @@ impl<'a> IndexView<'a> {
     /// Whether the sequence that contains packed position `at` is an ALT contig.
     #[inline(always)]
     pub fn is_alt(&self, at: u64) -> bool {
-        at >= self.first_alt && self.alt[self.contig_at(at)]
+        at >= self.first_alt && self.alt[self.contig_index_at(at)]
     }
 
     /// Whether the reference has ALT contigs.
     #[inline(always)]
-    pub(crate) fn has_alt(&self) -> bool {
+    pub(crate) fn has_alt_contigs(&self) -> bool {
         self.first_alt != u64::MAX
     }
 
@@ -417,7 +417,7 @@ impl<'a> IndexView<'a> {
     /// `at`.
     #[inline(always)]
     pub(crate) fn contig_bounds(&self, at: u64) -> Range<u64> {
-        let contig = &self.contigs[self.contig_at(at)];
+        let contig = &self.contigs[self.contig_index_at(at)];
         contig.start..contig.end()
     }
 
@@ -430,8 +430,8 @@ impl<'a> IndexView<'a> {
 
     /// Code (0 to 3) of the reference base at packed position `at`.
     #[inline(always)]
-    pub fn base_at(&self, at: u64) -> u8 {
-        base_at(self.words, at as usize)
+    pub fn base_code_at(&self, at: u64) -> u8 {
+        base_code_at(self.words, at as usize)
     }
 }
 

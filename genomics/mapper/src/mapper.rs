@@ -19,7 +19,8 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::syncmers::{SEED_BP, SyncmerFinder};
 use crate::ungapped::{
-    MAX_READ_WORDS, MismatchMasks, count_mismatches, max_ungapped_score, place_ungapped, seed_matches_reference,
+    MAX_READ_WORDS, MismatchMasks, mask_and_count_mismatches, max_ungapped_score, place_ungapped,
+    seed_matches_reference,
 };
 
 /// Number of reads that are processed together, stage by stage, so that their memory accesses overlap.
@@ -186,7 +187,7 @@ fn seed_diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal 
 fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
     let list = view.position_list(list);
     let all = list.len();
-    if !view.has_alt() || all > MAX_ALT_COUNTED_POSITIONS {
+    if !view.has_alt_contigs() || all > MAX_ALT_COUNTED_POSITIONS {
         return all;
     }
     all - list
@@ -208,7 +209,7 @@ pub(crate) fn for_each_listed_diagonal(
     let list = view.position_list(deferred.list);
     for reverse in [false, true] {
         let placements = list.positions_of_hashed_strand(deferred.reverse ^ reverse);
-        if deferred.examine_alt || !view.has_alt() {
+        if deferred.examine_alt || !view.has_alt_contigs() {
             placements.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
             placements
@@ -509,7 +510,7 @@ impl UngappedAligner {
                 continue;
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
-            let differing = count_mismatches(view.words, diagonal.read_start(), strand, masks);
+            let differing = mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
             if seed_matches_reference(masks, usize::from(diagonal.anchor())) {
                 // A placement on an ALT contig does not displace others.
                 if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor())) {
@@ -555,7 +556,7 @@ impl UngappedAligner {
                 continue;
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
-            count_mismatches(view.words, diagonal.read_start(), strand, masks);
+            mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
             let mut place = place(diagonal);
             // With deferred lists the neighbours of a diagonal are unknown.
             place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);

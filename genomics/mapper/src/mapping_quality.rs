@@ -34,7 +34,7 @@ pub(crate) fn tied_placements_penalty(n: u32) -> f64 {
 
 /// Placements of a read that compete with one of its placements, because they align the same bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RivalPlacements {
+pub(crate) struct RivalPlacementScores {
     /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
     /// Number of placements with a score near [`Self::best`].
@@ -43,19 +43,19 @@ pub(crate) struct RivalPlacements {
 
 /// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
 /// with placements in the primary assembly.
-pub(crate) fn find_rival_placements(
+pub(crate) fn find_rival_placement_scores(
     placements: &[Placement],
     of: usize,
     length: usize,
     options: &ScoringOptions,
-) -> RivalPlacements {
+) -> RivalPlacementScores {
     let this = &placements[of];
     let same = |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_different_bases(this, length);
     let others = || placements.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.mismatch_penalty + options.match_score + 1;
     let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);
-    RivalPlacements { best, near }
+    RivalPlacementScores { best, near }
 }
 
 /// Maximum score of a placement that was not examined: it has a mismatch in each of `examined_seeds` non-overlapping
@@ -95,7 +95,7 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
 /// read whose positions were all examined; `deferred` is set if position lists of other seeds were not examined.
 pub(crate) fn single_read_mapq(
     place: &Placement,
-    rivals: RivalPlacements,
+    rivals: RivalPlacementScores,
     examined_seeds: u16,
     deferred: bool,
     length: usize,

@@ -118,7 +118,7 @@ impl MateJoiner {
     /// [`Self::joined_diagonals`]. Returns for each mate whether diagonals with few seeds were dropped because there
     /// were too many.
     #[inline(always)]
-    pub(crate) fn join_mates(
+    pub(crate) fn join_mate_diagonals(
         &mut self,
         view: &IndexView<'_>,
         inserts: &InsertSizeModels,
@@ -162,7 +162,7 @@ impl MateJoiner {
         found.extend(self.keys[0].iter().filter(|key| key.seed_count() < KNOWN_SEED_COUNT));
     }
 
-    /// Sorted diagonals of a mate that the last call of [`Self::join_mates`] or of
+    /// Sorted diagonals of a mate that the last call of [`Self::join_mate_diagonals`] or of
     /// [`Self::collect_unplaced_diagonals`] found.
     pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
@@ -454,7 +454,7 @@ mod tests {
                 let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, 1);
                 let insert = inserts.by_orientation[1].as_ref().unwrap();
                 let mut joiner = MateJoiner::default();
-                assert_eq!(joiner.join_mates(&view, &inserts, mates), [false; 2]);
+                assert_eq!(joiner.join_mate_diagonals(&view, &inserts, mates), [false; 2]);
                 for mate in 0..2 {
                     let found: Vec<_> =
                         joiner.joined_diagonals(mate).iter().map(|key| (key.read_start(), key.is_reverse())).collect();

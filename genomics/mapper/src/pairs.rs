@@ -19,7 +19,7 @@ use crate::mate_join::{
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
-use crate::ungapped::{MismatchMasks, count_mismatches, find_best_ungapped_positions, place_ungapped};
+use crate::ungapped::{MismatchMasks, find_best_ungapped_positions, mask_and_count_mismatches, place_ungapped};
 
 pub use read_report::{ReadReport, ReportedSegment};
 use read_report::{is_split, segment_mapq_upper_bound, single_read_mapq};
@@ -102,7 +102,7 @@ struct PlacementPair {
 /// Numbers of reads whose positions or placements were skipped or dropped. The mapping qualities take these into
 /// account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SkippedReads {
+pub struct IncompleteSearchReadCounts {
     /// Number of reads with skipped positions or dropped placements of any kind.
     pub reads: u64,
     /// Number of reads with only frequent seeds, for which a sample of the positions was examined.
@@ -121,7 +121,7 @@ pub struct SkippedReads {
 #[derive(Debug, Default)]
 pub struct PairingBuffers {
     /// Numbers of reads so far whose positions or placements were skipped or dropped.
-    pub skipped: SkippedReads,
+    pub skipped: IncompleteSearchReadCounts,
     reads: Vec<TemplateRead>,
     placement_pairs: Vec<PlacementPair>,
     joiner: MateJoiner,
@@ -149,7 +149,7 @@ struct PairingContext<'a> {
 /// Completes the placements of a batch of reads. If `inserts` is given, consecutive reads are mates; otherwise all
 /// reads are single. Calls `each` for each template with the number of its first read, the reports of its one or two
 /// reads, and whether the template is a proper pair. The CIGAR operations of the placements are in `mapped`.
-pub fn complete_templates<E>(
+pub fn pair_and_report_templates<E>(
     view: &IndexView<'_>,
     options: &ScoringOptions,
     vectors: SimdLevel,
@@ -168,7 +168,7 @@ pub fn complete_templates<E>(
             if paired {
                 for pair in 0..mapped.mapping_ranges.len() / 2 {
                     PairingBuffers::prefetch(&job, mapped, 2 * pair + 4);
-                    state.join_mates(&job, mapped, 2 * pair);
+                    state.join_mate_diagonals(&job, mapped, 2 * pair);
                     state.align_pending_if_full(&job, mapped);
                 }
                 state.align_pending(&job, mapped);
@@ -263,7 +263,7 @@ impl PairingBuffers {
             let Some(worth) = job.inserts.insert_size_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
-            if !a.is_on_alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
+            if !a.is_on_alt && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start()) {
                 placement_pairs.push(PlacementPair { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
         };
@@ -288,7 +288,7 @@ impl PairingBuffers {
     /// If a mate has deferred lists that could contain the best pair, selects the diagonals of both mates that are at a
     /// proper distance, and adds them to the pending diagonals.
     #[inline(always)]
-    fn join_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
+    fn join_mate_diagonals(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         let [one, two] = [&self.reads[first], &self.reads[first + 1]];
         if !one.deferred && !two.deferred {
             return;
@@ -326,7 +326,7 @@ impl PairingBuffers {
             let read = &reads[first + mate];
             MateCandidates { placements: &read.placements, lists: lists[mate].0, length: read.length }
         });
-        let more = joiner.join_mates(job.view, job.inserts, mates);
+        let more = joiner.join_mate_diagonals(job.view, job.inserts, mates);
         for mate in 0..2 {
             let found = joiner.joined_diagonals(mate);
             reads[first + mate].has_skipped_mate_positions =
@@ -613,7 +613,7 @@ impl PairingBuffers {
                         is_rescued: true,
                         ..Placement::default()
                     };
-                    count_mismatches(job.view.words, left, strand, &mut self.masks);
+                    mask_and_count_mismatches(job.view.words, left, strand, &mut self.masks);
                     place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
                     let placements = &mut self.reads[y].placements;
                     if placements.iter().any(|other| other.left == left && other.reverse == reverse) {
@@ -666,7 +666,7 @@ impl PairingBuffers {
         if reads[0].deferred && reads[1].deferred {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
-                let rivals = mapping_quality::find_rival_placements(
+                let rivals = mapping_quality::find_rival_placement_scores(
                     &other.placements,
                     usize::from(pair.which[1 - mate]),
                     other.length,
@@ -709,7 +709,7 @@ impl PairingBuffers {
         let ends =
             [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
         job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
-            && job.view.contig_at(a.start()) == job.view.contig_at(b.start())
+            && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start())
     }
 }
 

@@ -4,7 +4,7 @@
 //! the 23 middle bases, so a read and the reference select the same seeds on either strand. One k-mer in nine is a
 //! seed.
 
-use crate::bases::{reverse_complement, word_at_position};
+use crate::bases::{reverse_complement, word_starting_at_base};
 
 /// Length of a seed (bp).
 pub(crate) const SEED_BP: usize = 25;
@@ -63,7 +63,7 @@ impl SyncmerFinder {
         self.hashes.clear();
         self.hashes.resize(16 * rounds + 16, 0);
         for (round, out) in self.hashes.as_chunks_mut::<16>().0[..rounds].iter_mut().enumerate() {
-            let forward = word_at_position(words, from + 16 * round);
+            let forward = word_starting_at_base(words, from + 16 * round);
             let backward = reverse_complement(forward);
             for (i, out) in out.iter_mut().enumerate() {
                 let i = 2 * i as u64;
@@ -111,7 +111,7 @@ impl SyncmerFinder {
                 continue;
             }
             let at = span - WINDOW_OFFSET;
-            let kmer = word_at_position(words, from + at) & SEED_MASK;
+            let kmer = word_starting_at_base(words, from + at) & SEED_MASK;
             let other = reverse_complement(kmer) >> (64 - 2 * SEED_BP);
             each(Syncmer { at: at as u32, reverse: kmer > other, hash: hash(kmer.min(other)) });
         }

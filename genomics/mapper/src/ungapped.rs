@@ -26,7 +26,7 @@ impl Default for MismatchMasks {
 /// Compares a read with the packed reference bases `words` from position `at` on. Sets `masks` and returns the number
 /// of mismatches.
 #[inline(always)]
-pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
+pub fn mask_and_count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
     let n = read.words.len();
     let (first, shift) = (at as usize / BASES_PER_WORD, 2 * (at as usize % BASES_PER_WORD) as u32);
     if n <= SHORT_READ_WORDS
@@ -57,7 +57,7 @@ pub fn count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mu
     count
 }
 
-/// Like [`count_mismatches`], for a read of at most eight words, which are compared at once. Words after the
+/// Like [`mask_and_count_mismatches`], for a read of at most eight words, which are compared at once. Words after the
 /// last word of the read are masked.
 #[inline(always)]
 fn count_mismatches_in_line(

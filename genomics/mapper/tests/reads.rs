@@ -203,7 +203,7 @@ fn told(
             let at = place.cigar_start as usize;
             (Placement { cigar_start: 0, ..*place }, mapped.cigars[at..at + usize::from(place.num_cigar_ops)].to_vec())
         };
-        pairs::complete_templates(
+        pairs::pair_and_report_templates(
             &view,
             options,
             vectors,
@@ -227,7 +227,7 @@ fn told(
 /// Asserts that a placement is consistent with the read and the reference.
 fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &Placement, operations: &[u32]) {
     let read = if place.reverse { reverse_complement(read) } else { read.to_ascii_uppercase() };
-    let contig = &view.contigs[view.contig_at(place.start())];
+    let contig = &view.contigs[view.contig_index_at(place.start())];
     assert!(place.from < place.to && usize::from(place.to) <= read.len());
     assert!(contig.start <= place.start() && place.start() < place.end() && place.end() <= contig.end());
     let whole = [u32::from(place.to - place.from) << 4 | CIGAR_MATCH];
@@ -251,7 +251,7 @@ fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &
                 for (letter, target) in read[at..at + n as usize].iter().zip(target..) {
                     score += match *letter {
                         letter if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
-                        letter if BASE_LETTERS[usize::from(view.base_at(target))] == letter => options.match_score,
+                        letter if BASE_LETTERS[usize::from(view.base_code_at(target))] == letter => options.match_score,
                         _ => -options.mismatch_penalty,
                     };
                 }
@@ -275,7 +275,7 @@ fn check(view: &IndexView<'_>, options: &ScoringOptions, reads: &[Vec<u8>], (tol
         }
     }
     if *proper {
-        let first = told.iter().map(|(placements, pieces)| view.contig_at(placements[pieces[0].place].0.start()));
+        let first = told.iter().map(|(placements, pieces)| view.contig_index_at(placements[pieces[0].place].0.start()));
         let first: Vec<usize> = first.collect();
         assert_eq!(first[0], first[1], "mates lie on one sequence");
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use genuma_kmers::RootCounters;
-use genuma_pair::identity::Identity;
+use genuma_pair::identity::IdentityResult;
 use genuma_pair::site_tally::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisonCounts, has_near_copy};
 use genuma_pair::sketch::{SketchBuilder, SketchParams};
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, Trimmer, for_each_batch};
@@ -36,7 +36,7 @@ impl Set {
         for_each_batch(&lanes, 1, &ProgressCounters::default(), start, |(trimmer, sampler), batch| {
             for raw in batch.iter() {
                 let cut = trimmer.trim_pair(raw);
-                sampler.add_pair(cut, trimmer.packed_untrimmed_mates(), batch.sample);
+                sampler.add_pair(cut, trimmer.packed_mates_before_adapter_trimming(), batch.sample);
             }
             Ok::<(), genuma_reads::Error>(())
         })
@@ -49,7 +49,7 @@ impl Set {
         };
         let copies = sampled.root_counters_with_shared_starts().filter(|(_, copies)| copies[0] > 0);
         let copies = copies.map(|(root, copies)| (root.root, copies[0])).collect();
-        Set { name: name.to_owned(), kmers: sampled.root_counters().flat_map(of).collect(), copies }
+        Set { name: name.to_owned(), kmers: sampled.root_counters_in_molecules().flat_map(of).collect(), copies }
     }
 
     fn has(&self, root: u64) -> bool {
@@ -94,8 +94,8 @@ fn main() {
         let one = Set::read(name);
         for other in &second {
             let draws = draws(other, &one);
-            let Identity { relation, excess_mismatch_rate: excess, sites, .. } =
-                Identity::from_read_comparisons(&draws, 2.0);
+            let IdentityResult { relation, excess_mismatch_rate: excess, sites, .. } =
+                IdentityResult::from_read_comparisons(&draws, 2.0);
             println!(
                 "{}\t{}\t{relation:?}\t{:.2e}\t{:.2e}\t{:.2e}\t{sites}",
                 one.name, other.name, excess.value, excess.low, excess.high

@@ -8,7 +8,7 @@ use crate::nucleosomes::NucleosomePattern;
 /// Whether the ends of a library's fragments are at random or at fixed positions of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FragmentEndKind {
+pub enum RandomOrFixedEnds {
     /// Fragments end at random positions, so two read pairs with the same two ends are duplicates of one molecule.
     #[default]
     Random,
@@ -35,7 +35,7 @@ pub enum Assay {
 
 impl Assay {
     /// All assays with their names on the command line and in `summary.json`.
-    pub(crate) const ALL_ASSAYS: [(Assay, &'static str); 5] = [
+    pub(crate) const ALL_ASSAYS_WITH_NAMES: [(Assay, &'static str); 5] = [
         (Assay::Wgs, "wgs"),
         (Assay::Exome, "exome"),
         (Assay::Panel, "panel"),
@@ -45,12 +45,12 @@ impl Assay {
 
     /// The name of the assay on the command line and in `summary.json`, such as `wgs`.
     pub fn name(self) -> &'static str {
-        Assay::ALL_ASSAYS.iter().find(|known| known.0 == self).map_or("", |known| known.1)
+        Assay::ALL_ASSAYS_WITH_NAMES.iter().find(|known| known.0 == self).map_or("", |known| known.1)
     }
 
     /// Whether fragments of this assay end at random or at fixed positions. Only the ends of amplicons are fixed.
-    pub fn fragment_ends(self) -> FragmentEndKind {
-        if self == Assay::Amplicon { FragmentEndKind::Fixed } else { FragmentEndKind::Random }
+    pub fn random_or_fixed_ends(self) -> RandomOrFixedEnds {
+        if self == Assay::Amplicon { RandomOrFixedEnds::Fixed } else { RandomOrFixedEnds::Random }
     }
 
     /// Whether only target regions are sequenced (exome, panel, amplicons), so that most of the genome has few reads or
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_assay_that_the_user_gives_counts() {
-        for (given, name) in Assay::ALL_ASSAYS {
+        for (given, name) in Assay::ALL_ASSAYS_WITH_NAMES {
             let context = AssayHints { given: Some(given), genome_bases: HUMAN };
             let decision = AssayDecision::from_evidence(&GENOME, &context);
             assert_eq!((decision.assay, decision.is_given), (given, true));

@@ -4,15 +4,15 @@ use genuma_reads::{Error, Lane, ProgressCounters, ReadEstimate, TrimCounts, Trim
 
 use crate::library::metrics::SamplePairLibraryMetrics;
 use crate::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
-use crate::pair_summary::SamplePairEvidence;
+use crate::pair_summary::ReferenceFreePairEvidence;
 use crate::sketch::{KmerSketch, SketchParams};
 use crate::sketches_per_tumour::{SketchBuilders, SketchWriters};
 
 /// Result of the quick check of a normal and one tumour.
 #[derive(Debug, Clone)]
-pub struct SamplePairCheck {
+pub struct SamplePairCheckResult {
     /// Sites, depths and estimates (such as identity and contamination) from the k-mer sketch of both samples.
-    pub evidence: SamplePairEvidence,
+    pub evidence: ReferenceFreePairEvidence,
     /// Library metrics of the normal and of the tumour.
     pub libraries: SamplePairLibraryMetrics,
     /// Number of bases of all reads of the normal and of the tumour, before trimming.
@@ -43,7 +43,7 @@ pub fn compare_normal_with_tumours(
     params: SketchParams,
     threads: usize,
     meter: &ProgressCounters,
-) -> Result<Vec<SamplePairCheck>, Error> {
+) -> Result<Vec<SamplePairCheckResult>, Error> {
     let (samplings, samples) = (SketchBuilders::empty_for_tumours(params, tumours), tumours + 1);
     let expected = expected_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(lanes), samples);
     let start = || ReaderState {
@@ -56,10 +56,10 @@ pub fn compare_normal_with_tumours(
         for raw in batch.iter() {
             let cut = trimmer.trim_pair(raw);
             look.observer.add_pair(
-                &RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() },
+                &RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates_before_adapter_trimming() },
                 batch.sample,
             );
-            look.samplers.add_pair(cut, trimmer.packed_untrimmed_mates(), batch.sample);
+            look.samplers.add_pair(cut, trimmer.packed_mates_before_adapter_trimming(), batch.sample);
         }
         Ok::<(), Error>(())
     })?;
@@ -78,7 +78,7 @@ pub fn compare_normal_with_tumours(
             [None, None],
         );
         let bases = [tallies[0].num_bases(), tallies[tumour].num_bases()];
-        SamplePairCheck { evidence: SamplePairEvidence::from_sketch(&sampled), libraries, bases }
+        SamplePairCheckResult { evidence: ReferenceFreePairEvidence::from_sketch(&sampled), libraries, bases }
     };
     Ok((1..).zip(samplings.take_sketches()).map(of).collect())
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::confidence_interval::{Estimate, MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_factorials};
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
-use crate::sketch::molecule_count_matrix;
+use crate::sketch::molecule_count_probabilities;
 
 /// Share of another person's DNA in a sample, and the number of sites on which the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -455,7 +455,7 @@ fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_
     let (own, other) = (p.max(MIN_SHARE_FOR_LOG).ln(), (1.0 - p).ln());
     for k in 0..=n {
         let chance = (logs[n] - logs[k] - logs[n - k] + k as f64 * own + (n - k) as f64 * other).exp();
-        match molecule_count_matrix().get(k) {
+        match molecule_count_probabilities().get(k) {
             Some(counted) => all.iter_mut().zip(&counted[..=k]).for_each(|(all, counted)| *all += chance * counted),
             None => all[k.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += chance,
         }

@@ -3,7 +3,7 @@
 /// Upper bound of the probability that a read has one specific wrong base at a position. An upper bound suffices,
 /// because it only serves to separate errors from alleles, and repeats from single-copy sequence. Empirical; a larger
 /// value removes more alleles at high depth.
-pub const MAX_BASE_ERROR_RATE: f64 = 0.0015;
+pub const MAX_RATE_OF_SPECIFIC_WRONG_BASE: f64 = 0.0015;
 
 /// Number of standard deviations (Poisson) that are added to the expected number of errors. Chosen: at about one root
 /// in 30,000 more errors occur by chance; a higher value removes more alleles.
@@ -18,5 +18,5 @@ pub fn min_count_above_expected_errors(errors: f64) -> f64 {
 /// Returns the minimum number of reads of an allele that sequencing errors do not explain, at a root that `depth` reads
 /// of the sample have. The number rises with the depth, because the same errors recur in repeats.
 pub fn min_count_above_errors_at_depth(depth: f64) -> f64 {
-    min_count_above_expected_errors(depth * MAX_BASE_ERROR_RATE)
+    min_count_above_expected_errors(depth * MAX_RATE_OF_SPECIFIC_WRONG_BASE)
 }

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::confidence_interval::{Estimate, MIN_DIVISOR, Z_SCORE_95_PERCENT};
-use crate::site_tally::{GenotypeCounts, ReadComparisonCounts, SiteTally};
+use crate::site_tally::{ReadComparisonCounts, SiteCountsByGenotype, SiteTally};
 
 /// Relationship of the two people from whom the samples are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub enum Relation {
 
 /// Result of the identity test of two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct IdentityResult {
     /// The relationship that the data support.
     pub relation: Relation,
     /// Rate of mismatches between reads of different samples minus the rate between reads of one sample, in mismatches
@@ -51,7 +51,7 @@ pub struct Identity {
     pub sites: u64,
 }
 
-/// Unit of `GenotypeCounts::foreign_share_sum`: what a site adds if all tumour reads have an allele that
+/// Unit of `SiteCountsByGenotype::foreign_share_sum`: what a site adds if all tumour reads have an allele that
 /// the normal lacks.
 const FOREIGN_SHARE_UNITS: f64 = 65_536.0;
 /// Divisor for the variance of the mean of two samples: the sum of their variances is divided by 2².
@@ -165,7 +165,7 @@ pub(crate) const IDENTITY_PARAMS: IdentityModelParams = IdentityModelParams {
     undecided_margin: 0.75,
 };
 
-impl Identity {
+impl IdentityResult {
     /// Whether the data are compatible with both samples being from one person.
     pub fn may_be_same_person(&self) -> bool {
         matches!(self.relation, Relation::Same | Relation::SameOrRelatives | Relation::Unknown)
@@ -183,17 +183,17 @@ impl Identity {
     /// Decides on the relationship from a tally of a k-mer sketch. Uses genotypes if there are enough sites, otherwise
     /// comparisons of two reads at a root. `modal_depths` are the modal depths of the normal and of the tumour, in
     /// molecules.
-    pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> Identity {
+    pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> IdentityResult {
         let (from, to) = (
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[0]) as usize,
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[1]) as usize + 1,
         );
-        let mut all = GenotypeCounts::default();
+        let mut all = SiteCountsByGenotype::default();
         tally.genotypes_by_depth.iter().take(to).skip(from).for_each(|own| all.merge_counts(own));
         if all.sites >= IDENTITY_PARAMS.min_sites && all.het_normal >= IDENTITY_PARAMS.min_het_sites {
             identity_from_genotypes(&all)
         } else {
-            Identity::from_read_comparisons(&tally.read_comparisons_by_depth, modal_depths[0] + modal_depths[1])
+            IdentityResult::from_read_comparisons(&tally.read_comparisons_by_depth, modal_depths[0] + modal_depths[1])
         }
     }
 
@@ -201,7 +201,7 @@ impl Identity {
     /// roots with depth `d` in both samples together; `modal_depth` is the modal depth of both samples together. Roots
     /// deeper than `IDENTITY_PARAMS.max_depth_factor` times this depth (but at least `IDENTITY_PARAMS.min_depth_bound`)
     /// are left out as repeats.
-    pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> Identity {
+    pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> IdentityResult {
         identity_from_read_comparisons(
             comparisons,
             ((modal_depth * IDENTITY_PARAMS.max_depth_factor) as usize).max(IDENTITY_PARAMS.min_depth_bound),
@@ -209,7 +209,7 @@ impl Identity {
     }
 }
 
-fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
+fn identity_from_genotypes(counts: &SiteCountsByGenotype) -> IdentityResult {
     let share = |count: u64| count as f64 / counts.sites as f64;
     // Each place is counted from two sides by nearly the same reads, which doubles the variance.
     let deviation = |count: u64| (2.0 * (count.max(1)) as f64).sqrt() / counts.sites as f64;
@@ -237,7 +237,7 @@ fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
         _ if kinship > IDENTITY_PARAMS.min_relatives_kinship => Relation::Relatives,
         _ => Relation::Unrelated,
     };
-    Identity {
+    IdentityResult {
         relation,
         excess_mismatch_rate: Estimate::from_standard_deviation(excess, few, [0.0, 1.0]),
         genetic_distance: Some(Estimate::from_standard_deviation(distance, spread, [0.0, f64::INFINITY])),
@@ -246,7 +246,7 @@ fn identity_from_genotypes(counts: &GenotypeCounts) -> Identity {
     }
 }
 
-fn identity_from_read_comparisons(comparisons: &[ReadComparisonCounts], max_depth: usize) -> Identity {
+fn identity_from_read_comparisons(comparisons: &[ReadComparisonCounts], max_depth: usize) -> IdentityResult {
     // Each depth class has its own rate of errors and repeats; classes are weighted by precision.
     let (mut sum, mut weights, mut pairs) = (0.0, 0.0, 0);
     for own in comparisons
@@ -267,7 +267,7 @@ fn identity_from_read_comparisons(comparisons: &[ReadComparisonCounts], max_dept
         pairs += own.compared[2];
     }
     let none = Estimate { value: 0.0, low: -1.0, high: 1.0 };
-    let unknown = |excess| Identity {
+    let unknown = |excess| IdentityResult {
         relation: Relation::Unknown,
         excess_mismatch_rate: excess,
         genetic_distance: None,
@@ -306,7 +306,7 @@ fn identity_from_read_comparisons(comparisons: &[ReadComparisonCounts], max_dept
         }
         () => return unknown(excess),
     };
-    Identity { relation, ..unknown(excess) }
+    IdentityResult { relation, ..unknown(excess) }
 }
 
 #[cfg(test)]
@@ -343,7 +343,7 @@ mod tests {
                 let mut said = [0; 5];
                 for _ in 0..1000 {
                     let draws = draws(excess, times, &mut random);
-                    said[match Identity::from_read_comparisons(&draws, 1.0).relation {
+                    said[match IdentityResult::from_read_comparisons(&draws, 1.0).relation {
                         Relation::Same => 0,
                         Relation::SameOrRelatives => 1,
                         Relation::Different => 2,

@@ -18,7 +18,7 @@ use genuma_reads::ReadPair;
 use genuma_reads::packed_bases::{BaseCodes, PackedBases};
 use serde::{Deserialize, Serialize};
 
-use cycles::{CycleTallies, ErrorProbabilities};
+use cycles::{CycleTallies, ErrorProbabilityByQuality};
 use duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeyCounts, hash_two_words};
 
 use crate::nucleosomes::NucleosomePattern;
@@ -149,7 +149,8 @@ impl LibraryTally {
     /// Median over all pairs of the number of pairs with the same two fragment ends; 0 without pairs. If most reads
     /// have no mates: median over these reads of the number of reads with the same start.
     pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
-        let num_pairs = |keys: &DuplicateKeyCounts| keys.sampling_factor() * keys.count_pairs_and_keys().pairs as f64;
+        let num_pairs =
+            |keys: &DuplicateKeyCounts| keys.sampling_factor() * keys.summarise_pairs_and_keys().pairs as f64;
         let has_mates = num_pairs(&self.duplicate_keys) >= num_pairs(&self.single_read_keys);
         let keys = if has_mates { &self.duplicate_keys } else { &self.single_read_keys };
         keys.median_pairs_per_key()
@@ -191,7 +192,7 @@ pub struct RawAndTrimmedPair<'a> {
 pub struct LibraryTallyCollector {
     samples: Vec<LibraryTally>,
     codes: [BaseCodes; 2],
-    error_probabilities: ErrorProbabilities,
+    error_probabilities: ErrorProbabilityByQuality,
 }
 
 impl LibraryTallyCollector {
@@ -206,7 +207,7 @@ impl LibraryTallyCollector {
         LibraryTallyCollector {
             samples: pairs.iter().map(of).collect(),
             codes: Default::default(),
-            error_probabilities: ErrorProbabilities::default(),
+            error_probabilities: ErrorProbabilityByQuality::default(),
         }
     }
 
@@ -229,7 +230,7 @@ impl LibraryTallyCollector {
                 tally.single_read_keys.add_pair([packed[i]; 2]);
             }
         }
-        if let Some(motif) = telomere::find_telomere_motif(cut, packed) {
+        if let Some(motif) = telomere::find_telomere_motif_index(cut, packed) {
             tally.telomere_pairs[motif] += 1;
         }
         if let Some(detail) = tally.details.tally_for(hash_pair(raw)) {

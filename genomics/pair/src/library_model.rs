@@ -4,8 +4,8 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayDecision, AssayEvidence, AssayHints, FragmentEndKind};
-use crate::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
+use crate::assay::{AssayDecision, AssayEvidence, AssayHints, RandomOrFixedEnds};
+use crate::error_threshold::{MAX_RATE_OF_SPECIFIC_WRONG_BASE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
 use crate::site_tally::substitution_class_index;
@@ -13,7 +13,7 @@ use crate::sketch::KmerSketch;
 
 /// Properties of the library of one sample that the selection of candidate k-mers needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct SampleLibrary {
+pub struct SampleLibraryProperties {
     /// Assay of the library, and the reason for which this assay was chosen.
     pub assay: AssayDecision,
     /// Median depth, in read pairs, over all sequenced bases. Only bases whose neighbours also have good quality count.
@@ -22,7 +22,7 @@ pub struct SampleLibrary {
     /// the same start.
     pub pairs_per_fragment: u32,
     /// Whether fragments end at random or at fixed positions; follows from the assay.
-    pub fragment_ends: FragmentEndKind,
+    pub fragment_ends: RandomOrFixedEnds,
     /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one specific wrong
     /// base, for the most frequent substitution class. `None` if the sample is too shallow to distinguish errors from
     /// alleles.
@@ -31,11 +31,11 @@ pub struct SampleLibrary {
 
 /// Properties of the libraries of a normal and one tumour.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct LibraryModel {
+pub struct SamplePairLibraryProperties {
     /// Library of the normal.
-    pub normal: SampleLibrary,
+    pub normal: SampleLibraryProperties,
     /// Library of the tumour.
-    pub tumour: SampleLibrary,
+    pub tumour: SampleLibraryProperties,
 }
 
 /// Minimum depth, in read pairs, at which the error rate is measured; at lower depth its upper bound is used. Chosen:
@@ -51,14 +51,14 @@ const NUM_TRIM_ROUNDS: usize = 5;
 /// this frequent.
 const MIN_ERROR_RATE: f64 = 1e-6;
 
-impl LibraryModel {
+impl SamplePairLibraryProperties {
     /// Computes the properties of the libraries of a normal and a tumour from their library tallies and their common
     /// k-mer sketch. `context` is what is known about the assay besides the reads.
     pub fn from_tallies_and_sketch(
         tallies: [&LibraryTally; 2],
         sketch: &KmerSketch,
         context: &AssayHints,
-    ) -> LibraryModel {
+    ) -> SamplePairLibraryProperties {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
             let pairs_per_fragment = tally.median_pairs_per_fragment();
@@ -69,38 +69,38 @@ impl LibraryModel {
                 nucleosomes: tally.nucleosome_pattern(),
             };
             let assay = AssayDecision::from_evidence(&shape, context);
-            SampleLibrary {
-                fragment_ends: assay.assay.fragment_ends(),
+            SampleLibraryProperties {
+                fragment_ends: assay.assay.random_or_fixed_ends(),
                 assay,
                 depth,
                 pairs_per_fragment,
                 error_rate: (depth >= f64::from(MIN_ERROR_RATE_DEPTH)).then(|| error_rate(sketch, sample)).flatten(),
             }
         });
-        LibraryModel { normal, tumour }
+        SamplePairLibraryProperties { normal, tumour }
     }
 
     /// Whether any sample, tumour or normal, has a targeted assay (exome, panel or amplicons).
-    pub fn has_targeted_assay(models: &[LibraryModel]) -> bool {
+    pub fn has_targeted_assay(models: &[SamplePairLibraryProperties]) -> bool {
         models.iter().flat_map(|model| [&model.normal, &model.tumour]).any(|own| own.assay.assay.is_targeted())
     }
 
     /// For each sample, the normal first: whether its fragments end at random or at fixed positions.
-    pub fn fragment_ends_by_sample(models: &[LibraryModel]) -> Vec<FragmentEndKind> {
+    pub fn random_or_fixed_ends_by_sample(models: &[SamplePairLibraryProperties]) -> Vec<RandomOrFixedEnds> {
         let normal = models.first().map(|model| model.normal.fragment_ends);
         normal.into_iter().chain(models.iter().map(|model| model.tumour.fragment_ends)).collect()
     }
 
     /// Error rates of good bases: first the highest one of all tumours, used when the tumours are pooled; then the rate
     /// of each tumour. `None` if a rate is unknown.
-    pub fn pooled_then_tumour_error_rates(models: &[LibraryModel]) -> Vec<Option<f64>> {
-        let pooled = LibraryModel::pool_tumour_libraries(models);
+    pub fn pooled_then_tumour_error_rates(models: &[SamplePairLibraryProperties]) -> Vec<Option<f64>> {
+        let pooled = SamplePairLibraryProperties::pool_tumour_libraries(models);
         std::iter::once(&pooled).chain(models).map(|model| model.tumour.error_rate).collect()
     }
 
     /// The highest error rate of good bases of all tumours and, if it is known, of the normal; `None` if the rate of
     /// any tumour is unknown.
-    pub fn highest_error_rate(models: &[LibraryModel]) -> Option<f64> {
+    pub fn highest_error_rate(models: &[SamplePairLibraryProperties]) -> Option<f64> {
         let normal = models.first().and_then(|model| model.normal.error_rate);
         let tumours = models.iter().map(|model| model.tumour.error_rate).reduce(|a, b| Some(a?.max(b?))).flatten();
         tumours.map(|rate| rate.max(normal.unwrap_or(0.0)))
@@ -109,15 +109,15 @@ impl LibraryModel {
     /// Combines the libraries of several tumours of one person to one library: with the sum of their depths, the
     /// highest of their error rates (`None` if any is unknown), and the other properties of the first tumour. The
     /// normal is that of the first pair.
-    pub fn pool_tumour_libraries(models: &[LibraryModel]) -> LibraryModel {
-        let pool = |a: LibraryModel, b: LibraryModel| {
+    pub fn pool_tumour_libraries(models: &[SamplePairLibraryProperties]) -> SamplePairLibraryProperties {
+        let pool = |a: SamplePairLibraryProperties, b: SamplePairLibraryProperties| {
             let rates = a.tumour.error_rate.zip(b.tumour.error_rate);
-            let tumour = SampleLibrary {
+            let tumour = SampleLibraryProperties {
                 depth: a.tumour.depth + b.tumour.depth,
                 error_rate: rates.map(|(a, b)| a.max(b)),
                 ..a.tumour
             };
-            LibraryModel { tumour, ..a }
+            SamplePairLibraryProperties { tumour, ..a }
         };
         models.iter().cloned().reduce(pool).unwrap_or_default()
     }
@@ -153,7 +153,7 @@ fn error_rate(sketch: &KmerSketch, sample: usize) -> Option<f64> {
         if own().map(|minor| u64::from(minor.depth)).sum::<u64>() < MIN_BASES_PER_SUBSTITUTION {
             return None;
         }
-        let mut rate = MAX_BASE_ERROR_RATE;
+        let mut rate = MAX_RATE_OF_SPECIFIC_WRONG_BASE;
         for _ in 0..NUM_TRIM_ROUNDS {
             let is_error = |minor: &&MinorBase| {
                 f64::from(minor.count) <= min_count_above_expected_errors(f64::from(minor.depth) * rate)
@@ -211,7 +211,11 @@ mod tests {
 
     /// The model of `pairs` pairs of reads of 100 bases of a random genome of 600 bases, in both samples. `start`
     /// returns the positions of the mates; one base in `bases_per_error` is wrong.
-    fn model(pairs: usize, bases_per_error: u64, mut start: impl FnMut(&mut Random) -> [usize; 2]) -> LibraryModel {
+    fn model(
+        pairs: usize,
+        bases_per_error: u64,
+        mut start: impl FnMut(&mut Random) -> [usize; 2],
+    ) -> SamplePairLibraryProperties {
         let mut random = Random(7);
         let genome: Vec<u8> = (0..600).map(|_| b"ACGT"[random.below(4) as usize]).collect();
         let builder = SketchBuilder::empty(PARAMS);
@@ -240,7 +244,7 @@ mod tests {
         }
         drop(writer);
         let tallies = observer.into_tallies();
-        LibraryModel::from_tallies_and_sketch(
+        SamplePairLibraryProperties::from_tallies_and_sketch(
             [&tallies[0], &tallies[1]],
             &builder.take_sketch(),
             &AssayHints::default(),
@@ -250,13 +254,13 @@ mod tests {
     #[test]
     fn fragments_of_two_amplicons_have_fixed_ends_and_sheared_ones_do_not() {
         let amplicons = model(1000, 300, |random| if random.below(2) == 0 { [20, 180] } else { [250, 400] });
-        assert_eq!(amplicons.tumour.fragment_ends, FragmentEndKind::Fixed);
+        assert_eq!(amplicons.tumour.fragment_ends, RandomOrFixedEnds::Fixed);
         assert!(amplicons.normal.pairs_per_fragment > 100, "{amplicons:?}");
         let sheared = model(1000, 300, |random| {
             let from = random.below(350) as usize;
             [from, from + 100 + random.below(50) as usize]
         });
-        assert_eq!(sheared.tumour.fragment_ends, FragmentEndKind::Random);
+        assert_eq!(sheared.tumour.fragment_ends, RandomOrFixedEnds::Random);
         // Each molecule of a shallow library twelve times.
         let mut at = [0; 2];
         let mut times = 0;
@@ -268,7 +272,7 @@ mod tests {
             }
             at
         });
-        assert_eq!(amplified.tumour.fragment_ends, FragmentEndKind::Random, "{amplified:?}");
+        assert_eq!(amplified.tumour.fragment_ends, RandomOrFixedEnds::Random, "{amplified:?}");
     }
 
     #[test]

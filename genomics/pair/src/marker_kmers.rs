@@ -421,7 +421,7 @@ impl MarkerKmers {
     /// Records the counts of the normal and the tumour (the first two samples) at a root, if the root belongs to a
     /// marker. Each root must be passed once.
     #[inline]
-    pub fn record_root<const S: usize>(&self, root: &RootCounters<S>) {
+    pub fn record_root_counts<const S: usize>(&self, root: &RootCounters<S>) {
         let hash = hash_root(root.root);
         if hash <= self.max_hash && self.filter.may_contain(hash) {
             self.record_markers(root);

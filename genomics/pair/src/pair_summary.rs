@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use crate::confidence_interval::Estimate;
 use crate::contamination::{self, ContaminationEstimate, ContaminationInput, estimate_contamination};
 use crate::coverage::CoverageMetrics;
-use crate::identity::Identity;
+use crate::identity::IdentityResult;
 use crate::modal_depth::estimate_modal_depth;
 use crate::non_somatic::NonSomaticModelInputs;
-use crate::purity::{self, PurityEstimate};
+use crate::purity::{self, PurityPloidyEstimate};
 use crate::purity_params;
 use crate::root_depths::{RootDepth, select_single_copy_roots};
 use crate::segments::OptionalGenomePosition;
-use crate::site_tally::{AlleleSite, SiteTally};
+use crate::site_tally::{SiteTally, TwoAlleleSite};
 use crate::sketch::{KmerSketch, SketchRootSampling};
 use crate::somatic_changes::SomaticChange;
 
@@ -25,7 +25,7 @@ pub struct SamplePairSummary {
     /// Number of roots (canonical (k−2)-mers) in the sketch.
     pub roots: u64,
     /// Whether both samples come from one person, from relatives, or from unrelated people.
-    pub identity: Identity,
+    pub identity: IdentityResult,
     /// Contamination of each sample with another person's DNA. `None` if there are too few sites for an estimate, if
     /// the depth is too low to recognise heterozygous sites, or if the samples are not from one person.
     pub contamination: [Option<ContaminationEstimate>; 2],
@@ -39,20 +39,20 @@ pub struct SamplePairSummary {
     /// which a single deviating molecule may be an allele.
     pub substitution_error_rates: [Option<[f64; 6]>; 2],
     /// Purity, ploidy and LOH of the tumour. `None` if the samples are from two people.
-    pub tumour: Option<PurityEstimate>,
+    pub tumour: Option<PurityPloidyEstimate>,
 }
 
 /// Sites, depths and estimates of a pair of samples that need no reference. Only the purity estimate is missing; it
 /// needs the positions of roots on the reference ([`Self::complete_with_purity`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SamplePairEvidence {
+pub struct ReferenceFreePairEvidence {
     summary: SamplePairSummary,
     /// Length of the sampled roots and the rule by which they were sampled.
     pub sketch_shape: SketchRootSampling,
     /// Sites at which the normal is heterozygous.
-    het_sites: Vec<AlleleSite>,
+    het_sites: Vec<TwoAlleleSite>,
     /// Sites at which the tumour has an allele that the normal lacks.
-    somatic_sites: Vec<AlleleSite>,
+    somatic_sites: Vec<TwoAlleleSite>,
     /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, multiplied by the share of
     /// all somatic sites that are in `somatic_sites`.
     zygosity_counts: Vec<[f64; 2]>,
@@ -75,7 +75,7 @@ const MIN_ERROR_RATE_DEPTH: f64 = 5.0;
 /// show heterozygous sites. `copies` are the duplicate shares of the samples.
 fn estimate_contaminations(
     tally: &SiteTally,
-    identity: &Identity,
+    identity: &IdentityResult,
     modal_depths: [f64; 2],
     copies: [f64; 2],
 ) -> [Option<ContaminationEstimate>; 2] {
@@ -123,15 +123,15 @@ fn estimate_contaminations(
     estimates
 }
 
-impl SamplePairEvidence {
+impl ReferenceFreePairEvidence {
     /// Tallies the sites of a sketch and computes all estimates that need no reference.
-    pub fn from_sketch(sampled: &KmerSketch) -> SamplePairEvidence {
+    pub fn from_sketch(sampled: &KmerSketch) -> ReferenceFreePairEvidence {
         let tally = SiteTally::from_sketch(sampled);
         let copies = sampled.duplicate_shares();
         let modal_depths = [0, 1].map(|s| estimate_modal_depth(&tally.depth_histograms[s]));
-        let identity = Identity::from_tally(&tally, modal_depths);
+        let identity = IdentityResult::from_tally(&tally, modal_depths);
         let contamination = estimate_contaminations(&tally, &identity, modal_depths, copies);
-        let single = |site: &&AlleleSite| {
+        let single = |site: &&TwoAlleleSite| {
             let depth = f64::from(site.normal[0]);
             site.normal[1] == 0
                 && depth >= purity_params::PURITY_PARAMS.somatic_site_depth_range[0] * modal_depths[0]
@@ -151,7 +151,7 @@ impl SamplePairEvidence {
             coverage,
             tumour: None,
         };
-        SamplePairEvidence {
+        ReferenceFreePairEvidence {
             summary: facts,
             sketch_shape: sampled.root_sampling(),
             het_sites: tally.het_sites(),
@@ -165,7 +165,7 @@ impl SamplePairEvidence {
     /// Returns the share of the tumour's molecules that come from another person, and the share of the positions at
     /// which that person has an allele that the patient lacks (assumed to be the patient's heterozygosity). `None` if
     /// the contamination is unknown, too small or too uncertain, or if the patient shows no heterozygous sites.
-    pub fn tumour_foreign_shares(&self) -> Option<(Estimate, f64)> {
+    pub fn tumour_contamination_and_foreign_site_share(&self) -> Option<(Estimate, f64)> {
         let share = self.summary.contamination[1]?.share;
         // An unrelated person has such an allele about as often as the patient has two alleles at a position.
         let is_clear = share.low >= MIN_FOREIGN_SHARE && share.high - share.low <= share.value;
@@ -191,7 +191,7 @@ impl SamplePairEvidence {
         changes: Option<&[SomaticChange]>,
     ) -> SamplePairSummary {
         let mut positions = positions.iter().copied().chain(std::iter::repeat(None));
-        let het: Vec<(AlleleSite, OptionalGenomePosition)> =
+        let het: Vec<(TwoAlleleSite, OptionalGenomePosition)> =
             self.het_sites.iter().copied().zip(positions.by_ref()).collect();
         let changed: Vec<SomaticChange> = self
             .somatic_sites
@@ -202,7 +202,7 @@ impl SamplePairEvidence {
         let deep: Vec<(RootDepth, OptionalGenomePosition)> = self.root_depths.iter().copied().zip(positions).collect();
         // A high normal depth may come from several copies of the place in the genome.
         let normal_depth = self.summary.coverage[0].mean_depth;
-        let single = |site: &&AlleleSite| {
+        let single = |site: &&TwoAlleleSite| {
             (purity_params::PURITY_PARAMS.detection_depth_range[0]
                 ..purity_params::PURITY_PARAMS.detection_depth_range[1])
                 .contains(&(f64::from(site.normal[0] + site.normal[1]) / normal_depth))

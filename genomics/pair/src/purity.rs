@@ -15,12 +15,12 @@ use crate::purity_fit::{PurityFit, PurityModel};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
 use crate::segments::{MinorShareLikelihoodCache, OptionalGenomePosition, estimate_overdispersion, segment_genome};
-use crate::site_tally::AlleleSite;
+use crate::site_tally::TwoAlleleSite;
 use crate::somatic_changes::{SomaticChange, SomaticChangeModel};
 
 /// Estimated purity, ploidy and LOH of a tumour.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PurityEstimate {
+pub struct PurityPloidyEstimate {
     /// Share of tumour cells among all cells of the sample (0 to 1); `None` if neither copy numbers nor somatic
     /// changes determine it.
     pub purity: Option<Estimate>,
@@ -61,7 +61,7 @@ pub struct AlternativePurityFit {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PurityEvidence<'a> {
     /// Heterozygous sites of the normal, with their positions on the reference.
-    pub het_sites: &'a [(AlleleSite, OptionalGenomePosition)],
+    pub het_sites: &'a [(TwoAlleleSite, OptionalGenomePosition)],
     /// Depths of both samples at single-copy roots, with their positions on the reference.
     pub root_depths: &'a [(RootDepth, OptionalGenomePosition)],
     /// Somatic changes with their molecule counts and positions, from a call or from the sketch.
@@ -78,15 +78,15 @@ pub(crate) struct PurityEvidence<'a> {
 
 /// Estimates purity, ploidy, LOH and the copy-number profile of a tumour. The estimates are `None`, with a note on the
 /// reason, if the data do not determine them.
-pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEstimate {
-    let fits = |(site, _): &&(AlleleSite, OptionalGenomePosition)| {
+pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPloidyEstimate {
+    let fits = |(site, _): &&(TwoAlleleSite, OptionalGenomePosition)| {
         let depth = f64::from(site.normal[0] + site.normal[1]);
         depth >= PURITY_PARAMS.het_depth_range[0] * evidence.mean_normal_depth
             && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.mean_normal_depth
             && site.tumour[0] + site.tumour[1] > 0
     };
-    let het: Vec<(AlleleSite, OptionalGenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
-    let none = |why: &str| PurityEstimate {
+    let het: Vec<(TwoAlleleSite, OptionalGenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
+    let none = |why: &str| PurityPloidyEstimate {
         purity: None,
         ploidy: None,
         loh_fraction: None,
@@ -124,7 +124,7 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEst
     let changes =
         SomaticChangeModel::build(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= PURITY_PARAMS.min_het_sites;
-    let none = |why: &str| PurityEstimate {
+    let none = |why: &str| PurityPloidyEstimate {
         changes: changes.count.round() as u64,
         segments: segments.len() as u64,
         profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &[]),
@@ -195,7 +195,7 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityEst
     let ploidy =
         ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1]).then_some(ploidy);
     let copies = if is_determined && ploidy.is_some() { model.allele_copies_by_segment(&best) } else { Vec::new() };
-    PurityEstimate {
+    PurityPloidyEstimate {
         purity: is_determined.then_some(purity),
         ploidy,
         profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &copies),
@@ -233,7 +233,7 @@ mod tests {
 
     /// A simulated tumour of contigs of 300,000 bases. Each contig has its own copy numbers.
     struct Made {
-        het: Vec<(AlleleSite, OptionalGenomePosition)>,
+        het: Vec<(TwoAlleleSite, OptionalGenomePosition)>,
         deep: Vec<(RootDepth, OptionalGenomePosition)>,
         changes: Vec<SomaticChange>,
     }
@@ -281,7 +281,7 @@ mod tests {
         made
     }
 
-    fn estimate(made: &Made) -> PurityEstimate {
+    fn estimate(made: &Made) -> PurityPloidyEstimate {
         estimate_in_context(
             made,
             NonSomaticModelInputs {
@@ -293,7 +293,7 @@ mod tests {
         )
     }
 
-    fn estimate_in_context(made: &Made, context: NonSomaticModelInputs<'_>) -> PurityEstimate {
+    fn estimate_in_context(made: &Made, context: NonSomaticModelInputs<'_>) -> PurityPloidyEstimate {
         let Made { het, deep, changes } = made;
         estimate_purity_ploidy(&PurityEvidence {
             het_sites: het,
@@ -423,7 +423,7 @@ mod tests {
         (zygosities[8], zygosities[14]) = ([20_000.0, 240.0 * 128.0], [1_000_000.0, 1_000.0]);
         let unseen = NonSomaticModelInputs { zygosity_counts: &zygosities, ..none };
         for (what, made, context) in [("foreign", foreign, context), ("inherited", inherited, unseen)] {
-            let off = |found: &PurityEstimate| found.purity.map_or(1.0, |purity| (purity.value - 0.7).abs());
+            let off = |found: &PurityPloidyEstimate| found.purity.map_or(1.0, |purity| (purity.value - 0.7).abs());
             let (known, unknown) = (estimate_in_context(&made, context), estimate(&made));
             assert_about(known.purity, 0.7, 0.06, what);
             assert!(off(&unknown) > 0.1, "{what}: {unknown:?}");

@@ -7,7 +7,7 @@
 use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
-use crate::site_tally::AlleleSite;
+use crate::site_tally::TwoAlleleSite;
 
 /// Index of a contig and 0-based position on it; `None` if the position is unknown.
 pub(crate) type OptionalGenomePosition = Option<(u32, u32)>;
@@ -172,7 +172,7 @@ pub(crate) struct Segmentation {
 /// Divides the genome into segments, from heterozygous sites and root depths with known positions. `root_bases` is the
 /// length of a root in bases.
 pub(crate) fn segment_genome(
-    het_sites: &[(AlleleSite, OptionalGenomePosition)],
+    het_sites: &[(TwoAlleleSite, OptionalGenomePosition)],
     root_depths: &[(RootDepth, OptionalGenomePosition)],
     share_table: &mut MinorShareLikelihoodCache,
     root_bases: u32,

@@ -83,7 +83,7 @@ impl ReadComparisonCounts {
 
 /// Numbers of sites by the genotypes of both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct GenotypeCounts {
+pub(crate) struct SiteCountsByGenotype {
     /// Number of sites at which the genotypes of both samples are clear; the basis of all other counts.
     pub sites: u64,
     /// Number of sites at which the normal is heterozygous.
@@ -99,9 +99,9 @@ pub(crate) struct GenotypeCounts {
     pub foreign_share_sum: u64,
 }
 
-impl GenotypeCounts {
+impl SiteCountsByGenotype {
     /// Adds the numbers of `other`.
-    pub fn merge_counts(&mut self, other: &GenotypeCounts) {
+    pub fn merge_counts(&mut self, other: &SiteCountsByGenotype) {
         self.sites += other.sites;
         self.het_normal += other.het_normal;
         self.het_tumour += other.het_tumour;
@@ -113,7 +113,7 @@ impl GenotypeCounts {
 
 /// A site with the numbers of molecules of two alleles in both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct AlleleSite {
+pub(crate) struct TwoAlleleSite {
     /// Hash of the root, with one bit for the side of the root. The sites with the smallest hashes are kept.
     hash: u64,
     /// The root (canonical (k−2)-mer) next to the site, from which the position of the site on a reference can be
@@ -128,13 +128,13 @@ pub(crate) struct AlleleSite {
 /// A random sample of the sites of one kind: those with the smallest hashes, at most [`MAX_LISTED_SITES`].
 #[derive(Debug, Clone, Default)]
 struct SiteSample {
-    sites: BinaryHeap<AlleleSite>,
+    sites: BinaryHeap<TwoAlleleSite>,
     /// Number of all sites of this kind, in the sample or not.
     num_offered: u64,
 }
 
 impl SiteSample {
-    fn offer(&mut self, site: AlleleSite) {
+    fn offer(&mut self, site: TwoAlleleSite) {
         self.num_offered += 1;
         if self.sites.len() < MAX_LISTED_SITES {
             self.sites.push(site);
@@ -145,8 +145,8 @@ impl SiteSample {
     }
 
     /// Returns the sites in the sample, sorted by hash.
-    fn sorted(&self) -> Vec<AlleleSite> {
-        let mut sites: Vec<AlleleSite> = self.sites.iter().copied().collect();
+    fn sorted(&self) -> Vec<TwoAlleleSite> {
+        let mut sites: Vec<TwoAlleleSite> = self.sites.iter().copied().collect();
         sites.sort_unstable();
         sites
     }
@@ -179,7 +179,7 @@ pub struct SiteTally {
     /// Comparisons of two reads at roots, indexed by the depth of the root in both samples together.
     pub read_comparisons_by_depth: Vec<ReadComparisonCounts>,
     /// Genotype counts of both samples, indexed by the depth of the normal.
-    pub(crate) genotypes_by_depth: Vec<GenotypeCounts>,
+    pub(crate) genotypes_by_depth: Vec<SiteCountsByGenotype>,
     /// Number of sites at which the normal is homozygous, heterozygous, and unclear, indexed by the depth of the
     /// normal. The tumour's genotype does not matter.
     pub zygosities_by_depth: Vec<[u64; 3]>,
@@ -208,7 +208,7 @@ impl Default for SiteTally {
             num_roots: 0,
             single_copy_depths: [(1, u32::MAX); 2],
             read_comparisons_by_depth: vec![ReadComparisonCounts::default(); READ_COMPARISON_DEPTH_LIMIT as usize],
-            genotypes_by_depth: vec![GenotypeCounts::default(); NUM_DEPTH_CLASSES],
+            genotypes_by_depth: vec![SiteCountsByGenotype::default(); NUM_DEPTH_CLASSES],
             zygosities_by_depth: vec![[0; 3]; NUM_DEPTH_CLASSES],
             minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
             shared_minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
@@ -240,7 +240,7 @@ const MIN_DETECTION_PROBABILITY: f64 = 0.1;
 /// depth.
 fn find_single_copy_depths(sampled: &KmerSketch) -> [(u32, u32); 2] {
     let mut depths = [(); 2].map(|()| vec![0; NUM_DEPTH_CLASSES]);
-    for root in sampled.root_counters() {
+    for root in sampled.root_counters_in_molecules() {
         let depth = root.counts.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
         for s in 0..2 {
             // Sequencing errors occur in one sample only.
@@ -440,7 +440,7 @@ impl SiteTally {
         if n == Zygosity::Heterozygous {
             let [a, b] = [normal.first_base, normal.second_base];
             let pair = |s: usize| [bases[a][s], bases[b][s]];
-            self.het_sample.offer(AlleleSite { hash, root, normal: pair(0), tumour: pair(1) });
+            self.het_sample.offer(TwoAlleleSite { hash, root, normal: pair(0), tumour: pair(1) });
         } else {
             // An allele that the tumour has and the normal has hardly or not at all.
             let new = (0..4).filter(|&b| b != normal.first_base).max_by_key(|&b| bases[b][1]).unwrap_or(0);
@@ -449,7 +449,7 @@ impl SiteTally {
                 f64::from(other) >= min_count_above_errors_at_depth(f64::from(depth[1])) && other >= MIN_SOMATIC_READS;
             if clear && own * 4 <= depth[0] && bases[normal.first_base][0] * 4 >= depth[0] * 3 {
                 let first = |s: usize| [depth[s] - bases[new][s], bases[new][s]];
-                self.somatic_sample.offer(AlleleSite { hash, root, normal: first(0), tumour: first(1) });
+                self.somatic_sample.offer(TwoAlleleSite { hash, root, normal: first(0), tumour: first(1) });
             }
         }
     }
@@ -483,7 +483,7 @@ impl SiteTally {
     /// For each sample: share of the sites with known genotypes in both samples at which this sample is heterozygous
     /// and the other one is not. The other sample may have lost an allele there.
     pub(crate) fn allele_loss_shares(&self) -> [f64; 2] {
-        let sum = |of: fn(&GenotypeCounts) -> u64| self.genotypes_by_depth.iter().map(of).sum::<u64>() as f64;
+        let sum = |of: fn(&SiteCountsByGenotype) -> u64| self.genotypes_by_depth.iter().map(of).sum::<u64>() as f64;
         let (sites, both) = (sum(|g| g.sites).max(1.0), sum(|g| g.het_both));
         [(sum(|g| g.het_normal) - both) / sites, (sum(|g| g.het_tumour) - both) / sites]
     }
@@ -504,13 +504,13 @@ impl SiteTally {
     }
 
     /// Returns the sites at which the normal is heterozygous, sorted by hash (at most [`MAX_LISTED_SITES`]).
-    pub(crate) fn het_sites(&self) -> Vec<AlleleSite> {
+    pub(crate) fn het_sites(&self) -> Vec<TwoAlleleSite> {
         self.het_sample.sorted()
     }
 
     /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
     /// (at most [`MAX_LISTED_SITES`]). This allele is the second allele of the site.
-    pub(crate) fn somatic_sites(&self) -> Vec<AlleleSite> {
+    pub(crate) fn somatic_sites(&self) -> Vec<TwoAlleleSite> {
         self.somatic_sample.sorted()
     }
 

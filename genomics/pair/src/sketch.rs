@@ -161,27 +161,29 @@ const MIN_DUPLICATE_PAIRS: f64 = 1000.0;
 
 /// Largest number of molecules that is counted by hashing read starts to 32 bits. For deeper k-mers the number is read
 /// pairs × (1 − duplicate share).
-pub(crate) const MAX_COUNTED_MOLECULES: usize = 16;
+pub(crate) const MAX_MOLECULES_COUNTED_BY_STARTS: usize = 16;
 
 /// Probabilities `[true number of molecules][counted number]` without PCR duplicates. The counted number may be
 /// smaller, because two molecules whose read starts set the same bit are counted as one.
-pub(crate) fn molecule_count_matrix() -> &'static [[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1] {
-    static CHANCES: LazyLock<[[f64; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1]> = LazyLock::new(|| {
-        let mut chances = [[0.0; MAX_COUNTED_MOLECULES + 1]; MAX_COUNTED_MOLECULES + 1];
-        // Probability of each number of set bits.
-        let mut bits = [0.0; MAX_COUNTED_MOLECULES + 1];
-        bits[0] = 1.0;
-        for (pairs, own) in chances.iter_mut().enumerate() {
-            for (set, chance) in bits.iter().enumerate() {
-                let seen = PairCount { pairs: pairs as u32, start_bits: ((1u64 << set) - 1) as u32 };
-                own[seen.num_molecules().map_or(pairs, |molecules| molecules as usize)] += chance;
+pub(crate) fn molecule_count_probabilities()
+-> &'static [[f64; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1] {
+    static CHANCES: LazyLock<[[f64; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1]> =
+        LazyLock::new(|| {
+            let mut chances = [[0.0; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
+            // Probability of each number of set bits.
+            let mut bits = [0.0; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
+            bits[0] = 1.0;
+            for (pairs, own) in chances.iter_mut().enumerate() {
+                for (set, chance) in bits.iter().enumerate() {
+                    let seen = PairCount { pairs: pairs as u32, start_bits: ((1u64 << set) - 1) as u32 };
+                    own[seen.num_molecules().map_or(pairs, |molecules| molecules as usize)] += chance;
+                }
+                let same = |set: usize| set as f64 / NUM_START_BITS;
+                let fewer = |set: usize| set.checked_sub(1).map_or(0.0, |one| bits[one] * (1.0 - same(one)));
+                bits = std::array::from_fn(|set| bits[set] * same(set) + fewer(set));
             }
-            let same = |set: usize| set as f64 / NUM_START_BITS;
-            let fewer = |set: usize| set.checked_sub(1).map_or(0.0, |one| bits[one] * (1.0 - same(one)));
-            bits = std::array::from_fn(|set| bits[set] * same(set) + fewer(set));
-        }
-        chances
-    });
+            chances
+        });
     &CHANCES
 }
 
@@ -491,7 +493,7 @@ fn hash_read_starts(pair: &ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> u64 {
     const BASES: usize = 16;
     let word = |i: usize| {
         let bases = pair.mates[i].seq.len().min(BASES);
-        let word = packed[i].word_at(0) >> (2 * (WORD_BASES - BASES)) >> (2 * (BASES - bases));
+        let word = packed[i].word_from_base(0) >> (2 * (WORD_BASES - BASES)) >> (2 * (BASES - bases));
         hash_key(1 << (2 * bases) | word)
     };
     hash_key(word(0).wrapping_add(word(1))) >> 32
@@ -634,7 +636,7 @@ fn collect_kmers(
             let one = matches.leading_zeros();
             matches ^= 1 << (63 - one);
             let here = start + one as usize;
-            let (key, turns) = canonical_key(packed.word_at(here) >> (2 * (WORD_BASES - k)), params.k);
+            let (key, turns) = canonical_key(packed.word_from_base(here) >> (2 * (WORD_BASES - k)), params.k);
             keys[n] = key;
             let mut good = has_min_quality(&mate.qual[here..here + k], params.min_quality) & !turns;
             if packed.has_non_acgt {
@@ -806,7 +808,7 @@ impl KmerSketch {
     }
 
     /// Iterates over the roots with their 16 counters per sample, in molecules.
-    pub fn root_counters(&self) -> impl Iterator<Item = RootCounters> + '_ {
+    pub fn root_counters_in_molecules(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.root_counters_with_shared_starts().map(|(root, _)| root)
     }
 
@@ -850,8 +852,8 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             seed >> 40
         };
-        for (molecules, chances) in molecule_count_matrix().iter().enumerate() {
-            let mut seen = [0u32; MAX_COUNTED_MOLECULES + 1];
+        for (molecules, chances) in molecule_count_probabilities().iter().enumerate() {
+            let mut seen = [0u32; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
             const TRIES: u32 = 20_000;
             for _ in 0..TRIES {
                 let mut all = PairCount::default();
@@ -1023,7 +1025,7 @@ mod tests {
         let params =
             SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: usize::MAX, max_kmers: usize::MAX };
         let depth = |of: &KmerSketch| {
-            of.root_counters().flat_map(|root| root.counts).map(|c| u64::from(c[0] + c[1])).sum::<u64>()
+            of.root_counters_in_molecules().flat_map(|root| root.counts).map(|c| u64::from(c[0] + c[1])).sum::<u64>()
         };
         let once = sampled(&pairs, &[70; 100], params);
         let copied: Vec<_> = pairs.iter().flat_map(|pair| [pair, pair, pair]).cloned().collect();

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args_os().skip(1);
     let n: usize = args.next().and_then(|n| n.to_str()?.parse().ok()).ok_or("usage: shards N FILES")?;
     let files: Vec<PathBuf> = args.map(PathBuf::from).collect();
-    let lanes = Lane::from_files(NORMAL_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default())?;
+    let lanes = Lane::group_files_into_lanes(NORMAL_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default())?;
     check_lanes(&lanes)?;
 
     let start = Instant::now();

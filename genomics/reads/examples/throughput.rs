@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files: Vec<PathBuf> = args.map(PathBuf::from).collect();
     let genome = CramReference::new(std::env::var_os("REFERENCE").map(PathBuf::from));
     let options = AlignedOptions { reference: genome, ..AlignedOptions::default() };
-    let lanes = Lane::from_files(NORMAL_SAMPLE, &files, MateLayout::Pairs, &options)?;
+    let lanes = Lane::group_files_into_lanes(NORMAL_SAMPLE, &files, MateLayout::Pairs, &options)?;
     check_lanes(&lanes)?;
 
     let (progress, start) = (ProgressCounters::default(), Instant::now());

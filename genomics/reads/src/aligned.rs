@@ -45,4 +45,6 @@ pub use cram_reference::CramReference;
 pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};
 pub(crate) use pairing::TemplateReads;
-pub(crate) use readers::{OrderedReader, ReadResources, ReaderScratch, SharedReader, check_file, estimate_contents};
+pub(crate) use readers::{
+    FileReadingResources, OrderedReader, ReaderScratch, SharedReader, check_marker_and_header, count_in_first_bytes,
+};

@@ -36,7 +36,7 @@ pub(crate) fn parse_block_size(header: &[u8]) -> Option<usize> {
 
 /// Reads the block at byte `at` of a file, appends its uncompressed data to `content`, and returns the compressed size
 /// of the block; `None` if no block starts there.
-pub(crate) fn append_uncompressed_block(file: &File, at: u64, content: &mut Vec<u8>) -> io::Result<Option<u64>> {
+pub(crate) fn inflate_block_at(file: &File, at: u64, content: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let Some(size) = block_size_at(file, at)? else {
         return Ok(None);
     };

@@ -62,7 +62,7 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
             read_once.push(path);
         }
     }
-    check_no_duplicates(files)?;
+    check_no_duplicate_inputs(files)?;
     regular.into_iter().try_for_each(check_first_batch)
 }
 
@@ -121,7 +121,7 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
 
 /// Checks that no reads are given twice: no two regular files may be the same file or copies, and no two spans of a
 /// file may overlap. Copies are recognised by equal sizes and equal first MiB.
-pub(crate) fn check_no_duplicates<'a>(
+pub(crate) fn check_no_duplicate_inputs<'a>(
     parts: impl IntoIterator<Item = (&'a Path, Option<FileSpan>)>,
 ) -> Result<(), Error> {
     let mut seen: Vec<FileIdentity<'_>> = Vec::new();

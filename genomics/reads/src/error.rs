@@ -187,7 +187,7 @@ pub enum FileFault {
     #[error(
         "is CRAM whose sequence \"{name}\" (M5 {md5}) cannot be read by REF_CACHE or REF_PATH ({reason}): give the reference with --reference"
     )]
-    ReferenceCache {
+    ReferenceSearchPath {
         /// Name of the sequence.
         name: String,
         /// MD5 sum of the sequence in the header of the CRAM file.
@@ -418,7 +418,7 @@ pub enum FastaLineFault {
         /// Name of the sequence, as in the FASTA header.
         name: String,
         /// What is wrong with the name.
-        fault: NameFault,
+        fault: SequenceNameFault,
     },
     /// A sequence name that occurred before.
     #[error("sequence name \"{name}\" was used on line {first}: rename one of them")]
@@ -537,7 +537,7 @@ fn contig_hint(similar: &Option<String>) -> String {
 
 /// Why SAM forbids the name of a reference sequence (SAM specification, section 1.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NameFault {
+pub enum SequenceNameFault {
     /// The first character is forbidden at the start of a name.
     #[error("starts with {0}")]
     InvalidFirstByte(ByteForDisplay),

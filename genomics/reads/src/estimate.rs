@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::aligned::{self, AlignedInput};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
-use crate::packed_read::packed_read_bytes;
+use crate::packed_read::packed_read_len_bytes;
 use crate::pipe::is_regular_file;
 use crate::reference_reads;
 
@@ -39,7 +39,7 @@ const VARINT_BYTES_PER_READ: u64 = 3;
 
 /// Upper limit of the size in bytes of packed reads whose qualities are unknown: 8 bits per quality.
 fn max_packed_bytes(ReadEstimate { bases, reads, .. }: ReadEstimate) -> u64 {
-    reads * (packed_read_bytes(0, 0, 0) + VARINT_BYTES_PER_READ) + bases / 4 + bases
+    reads * (packed_read_len_bytes(0, 0, 0) + VARINT_BYTES_PER_READ) + bases / 4 + bases
 }
 
 impl ReadEstimate {
@@ -102,7 +102,7 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
     // A file that cannot be read is reported when its reads are.
     let size = path.metadata().map_or(0, |meta| meta.len());
     let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
-    let [reads, bases] = reference_reads::count_artificial_reads(sequence);
+    let [reads, bases] = reference_reads::count_artificial_reads_and_bases(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
@@ -112,7 +112,7 @@ fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
     // I/O error ignored: reported when the file is opened.
     let size = of.path.metadata().ok()?.len();
     // Relative to this amount, the bytes that are read ahead count little.
-    let [reads, bases, copied, used] = aligned::estimate_contents(of, 4 * look)?;
+    let [reads, bases, copied, used] = aligned::count_in_first_bytes(of, 4 * look)?;
     let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
     (reads > 0).then(|| ReadEstimate {
         bases: scaled(bases),
@@ -226,7 +226,7 @@ impl RecordScanner {
                     self.estimate.reads += 1;
                     // A pair has one name, the first word of its header.
                     let kinds = self.quality_set.count_ones() as usize;
-                    let packed = packed_read_bytes(self.bases, self.non_acgt, kinds);
+                    let packed = packed_read_len_bytes(self.bases, self.non_acgt, kinds);
                     self.estimate.packed_bytes += packed + VARINT_BYTES_PER_READ + self.header_bytes / 2;
                     self.record_bytes = self.text_bytes + at as u64;
                     (self.non_acgt, self.quality_set) = (0, 0);

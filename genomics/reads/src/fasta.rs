@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
-use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, NameFault};
+use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, SequenceNameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
 use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 
@@ -124,12 +124,12 @@ fn says_circular(comment: &[u8]) -> bool {
 ///
 /// # Errors
 /// The name has a byte that is forbidden at its position.
-pub fn check_sequence_name(name: &[u8]) -> Result<(), NameFault> {
+pub fn check_sequence_name(name: &[u8]) -> Result<(), SequenceNameFault> {
     if let Some(&first @ (b'*' | b'=')) = name.first() {
-        return Err(NameFault::InvalidFirstByte(ByteForDisplay(first)));
+        return Err(SequenceNameFault::InvalidFirstByte(ByteForDisplay(first)));
     }
     let forbidden = |b: &&u8| !b.is_ascii_graphic() || b"\\,\"`'()[]{}<>".contains(b);
-    name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::InvalidByte(ByteForDisplay(b))))
+    name.iter().find(forbidden).map_or(Ok(()), |&b| Err(SequenceNameFault::InvalidByte(ByteForDisplay(b))))
 }
 
 /// What [`read_fasta`] passes to its caller: a header, or some bases of a sequence.

@@ -151,7 +151,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     fn fill_block_fastq(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
-        block.restart(self.header_mark, self.records, &self.carry_over);
+        block.restart_with(self.header_mark, self.records, &self.carry_over);
         self.carry_over.clear();
         let lines = limit.records * LINES_PER_RECORD;
         let mut scanned = 0;

@@ -63,7 +63,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     pub(crate) fn open(path: &Path, progress: M, access: &FileReadOptions) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
         let source = RawInputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?
-            .require_pipe_end(access.required_end);
+            .with_required_pipe_end(access.required_end);
         let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, source);
         let mut head = Vec::new();
         // A pipe may deliver its first bytes one at a time.
@@ -160,7 +160,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         };
         let (_, disk) = packed.into_inner();
         let mut content = Vec::new();
-        let block = bgzf::append_uncompressed_block(disk.get_ref().file(), end.file_offset, &mut content);
+        let block = bgzf::inflate_block_at(disk.get_ref().file(), end.file_offset, &mut content);
         let within = usize::from(end.offset_in_block);
         if block.map_err(|e| DecompressError::from_io(e, true))?.is_none() || content.len() < within {
             return Err(DecompressError::ContentChanged(end));

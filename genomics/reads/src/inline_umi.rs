@@ -49,10 +49,16 @@ impl<'a> UmiExtractor<'a> {
 
     /// Appends a pair, or a read without a mate, to `batch`, with its UMIs moved to the name. A read with fewer bases
     /// than its structure has before the template is counted, and both reads lose all their bases.
-    pub(crate) fn push_pair(&mut self, name: &[u8], mates: [Option<Mate<'_>>; 2], batch: &mut PairBatch) {
+    pub(crate) fn extract_umi_and_push_pair(
+        &mut self,
+        name: &[u8],
+        mates: [Option<Mate<'_>>; 2],
+        batch: &mut PairBatch,
+    ) {
         let ReadStructures(structures) = self.structures;
         let reads = || structures.iter().zip(mates);
-        let num_short = reads().filter(|(own, mate)| mate.is_some_and(|mate| mate.seq.len() < own.prefix_bp())).count();
+        let num_short =
+            reads().filter(|(own, mate)| mate.is_some_and(|mate| mate.seq.len() < own.bases_before_template())).count();
         if num_short > 0 {
             (0..num_short).for_each(|_| self.counts.shorter_than_structure.add_read(name));
             batch.push(name, [Mate::EMPTY; 2]);
@@ -67,7 +73,8 @@ impl<'a> UmiExtractor<'a> {
             }
         }
         let templates = [0, 1].map(|i| mates[i].map_or(Mate::EMPTY, |mate| structures[i].template(mate)));
-        let prefixes = [0, 1].map(|i| mates[i].map_or(&[][..], |mate| &mate.seq[..structures[i].prefix_bp()]));
+        let prefixes =
+            [0, 1].map(|i| mates[i].map_or(&[][..], |mate| &mate.seq[..structures[i].bases_before_template()]));
         let pieces = match find_fragment_length(templates, prefixes) {
             Some(fragment) => [0, 1].map(|i| split_around(templates[i], fragment, prefixes[1 - i].len())),
             None => templates.map(|template| [template, Mate::EMPTY]),
@@ -129,7 +136,7 @@ mod tests {
         let (mut extractor, mut batch) = (UmiExtractor::new(&structures), PairBatch::default());
         let quals = reads.map(|read| vec![b'I'; read.map_or(0, <[u8]>::len)]);
         let mates = [0, 1].map(|i| reads[i].map(|seq| Mate { seq, qual: &quals[i] }));
-        extractor.push_pair(b"r", mates, &mut batch);
+        extractor.extract_umi_and_push_pair(b"r", mates, &mut batch);
         let pair = batch.pair(0);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         assert!(pair.mates.iter().all(|mate| mate.seq.len() == mate.qual.len()));

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
 use crate::file_span::FileSpan;
-use crate::pipe::{is_regular_file, is_stdin, open_peeked};
+use crate::pipe::{is_regular_file, is_stdin, open_peeked_pipe};
 use genuma_work::ProgressCounters;
 
 /// An open input file, or a span of a regular file. Counts the bytes that are read.
@@ -66,7 +66,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
         let (Some(stop), None) = (stop, span) else {
             return Err(Error::error_in_file(path, FileFault::NotRegular));
         };
-        let file = if let Some(file) = open_peeked(path).map_err(read_error)? {
+        let file = if let Some(file) = open_peeked_pipe(path).map_err(read_error)? {
             Ok(file)
         } else if is_stdin(path) {
             io::stdin().as_fd().try_clone_to_owned().map(File::from)
@@ -79,7 +79,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
     }
 
     /// Requires that the input, if it is a pipe, ends with the bytes `end`. Any other end is then an error.
-    pub(crate) fn require_pipe_end(self, end: &'static [u8]) -> Self {
+    pub(crate) fn with_required_pipe_end(self, end: &'static [u8]) -> Self {
         RawInputFile { required_end: if self.stop.is_some() { end } else { &[] }, ..self }
     }
 

@@ -86,7 +86,7 @@ impl Lane {
     /// # Errors
     /// The list is empty; a file exists and cannot be read; or, for [`MateLayout::Pairs`], a file of read 1 does not
     /// exist or is not directly followed by a mate file (one that is not BAM, CRAM or BINSEQ).
-    pub fn from_files(
+    pub fn group_files_into_lanes(
         sample: u8,
         files: &[PathBuf],
         layout: MateLayout,

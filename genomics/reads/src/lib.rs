@@ -86,7 +86,7 @@ pub use genuma_work::ProgressCounters;
 
 pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
 pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
-pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, NameFault, RecordFault, TargetFault};
+pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};
 pub use inline_umi::InlineUmis;

@@ -102,7 +102,7 @@ impl PackedBases<'_> {
 
     /// 32 bases from base `at` on, the first in the highest bits; bases after the last word are zero.
     #[inline(always)]
-    pub fn word_at(&self, at: usize) -> u64 {
+    pub fn word_from_base(&self, at: usize) -> u64 {
         let (i, shift) = (at / 32, 2 * (at % 32));
         let [here, next] = [i, i + 1].map(|i| self.words.get(i).copied().unwrap_or(0));
         // Shift in two steps, because a shift by 64 is undefined.
@@ -113,7 +113,7 @@ impl PackedBases<'_> {
     /// of a 16-mer is in its highest bits.
     #[inline(always)]
     pub fn next_32_sixteen_mers(&self, at: usize) -> [u32; WORD_BASES] {
-        let (here, next) = (self.word_at(at), self.word_at(at + WORD_BASES));
+        let (here, next) = (self.word_from_base(at), self.word_from_base(at + WORD_BASES));
         let halves = [(here >> 32) as u32, here as u32, (next >> 32) as u32];
         let mut sixteens = [0; WORD_BASES];
         for (to, half) in sixteens.as_chunks_mut::<HALF_WORD_BASES>().0.iter_mut().zip(halves.windows(2)) {
@@ -186,7 +186,7 @@ mod tests {
         for at in 0..160 {
             let all = codes.packed().next_32_sixteen_mers(at);
             for (i, sixteen) in all.into_iter().enumerate() {
-                assert_eq!(sixteen, (codes.packed().word_at(at + i) >> 32) as u32, "base {at} + {i}");
+                assert_eq!(sixteen, (codes.packed().word_from_base(at + i) >> 32) as u32, "base {at} + {i}");
             }
         }
         let opposite = dna::reverse_complement(&seq[40..56]);

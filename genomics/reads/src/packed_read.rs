@@ -90,7 +90,7 @@ fn bits_per_quality(n: usize) -> usize {
 
 /// Size in bytes of a packed read with this number of bases, of exceptions (bases other than A, C, G and T), and of
 /// distinct qualities.
-pub(crate) fn packed_read_bytes(letters: u64, num_exceptions: u64, num_qualities: usize) -> u64 {
+pub(crate) fn packed_read_len_bytes(letters: u64, num_exceptions: u64, num_qualities: usize) -> u64 {
     let kinds = if num_qualities > MAX_INDEXED_QUALITIES { 0 } else { num_qualities };
     let quals = (letters * bits_per_quality(kinds) as u64).div_ceil(8);
     (HEADER_BYTES + kinds) as u64 + letters.div_ceil(4) + quals + EXCEPTION_BYTES as u64 * num_exceptions
@@ -487,7 +487,7 @@ mod tests {
             let mut kinds = qual.to_vec();
             kinds.sort_unstable();
             kinds.dedup();
-            let bytes = packed_read_bytes(seq.len() as u64, unknown as u64, kinds.len());
+            let bytes = packed_read_len_bytes(seq.len() as u64, unknown as u64, kinds.len());
             assert_eq!(bytes, wide.len() as u64 - 6);
         }
     }

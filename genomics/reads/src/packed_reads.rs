@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_work::parallel::try_map_in_order;
-use genuma_work::spill::{Error, LocalObjectRange, SpillBlock, SpillFile};
+use genuma_work::spill::{Error, LocalCopyOfObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::ProgressCounters;
@@ -281,7 +281,7 @@ impl PackedReads {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(file: &LocalObjectRange<'_>, copied: PackedReadBlockIndex) -> Result<PackedReads, Error> {
+    pub fn open_object(file: &LocalCopyOfObjectRange<'_>, copied: PackedReadBlockIndex) -> Result<PackedReads, Error> {
         Ok(PackedReads { spill: SpillFile::open_object(CONTENTS, file)?, index: copied })
     }
 

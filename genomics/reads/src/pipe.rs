@@ -104,7 +104,7 @@ pub(crate) fn peek_first_bytes(path: &Path, is_enough: impl Fn(&[u8]) -> bool) -
 ///
 /// # Errors
 /// The file descriptor cannot be duplicated.
-pub(crate) fn open_peeked(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn open_peeked_pipe(path: &Path) -> io::Result<Option<File>> {
     let open = OPEN_PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     open.iter().find(|(other, _)| other == path).map(|(_, file)| file.try_clone()).transpose()
 }
@@ -179,7 +179,7 @@ mod tests {
                 let head = peek_first_bytes(&path, |head| head.len() >= wanted).expect("a pipe");
                 assert!(head.len() >= wanted && text.as_bytes().starts_with(&head), "{wanted}");
             }
-            let (mut pipe, mut all) = (open_peeked(&path).expect("a number").expect("a pipe"), Vec::new());
+            let (mut pipe, mut all) = (open_peeked_pipe(&path).expect("a number").expect("a pipe"), Vec::new());
             while all.len() < text.len() {
                 let mut some = [0; 4096];
                 let n = pipe.read(&mut some).unwrap_or(0);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-use crate::aligned::{self, ReadResources};
+use crate::aligned::{self, FileReadingResources};
 use crate::error::Error;
 use crate::fastq::{
     BlockLimits, FastqBlock, FastqOptions, FastqReader, append_interleaved_pairs, append_pairs_of_two_files,
@@ -54,7 +54,7 @@ where
     }
     let (pipes, stop) = StopRequest::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
-    let resources = ReadResources::for_files(threads, aligned);
+    let resources = FileReadingResources::for_files(threads, aligned);
     let source = |lane| LaneReader::new(lane, progress, Some(pipes.clone()), resources.clone());
     let sources: Vec<LaneReader<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
@@ -90,7 +90,7 @@ where
 /// Reads the first batch of a lane to detect errors in it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    LaneReader::new(lane, &progress, None, ReadResources::for_files(1, 1))?
+    LaneReader::new(lane, &progress, None, FileReadingResources::for_files(1, 1))?
         .next_batch(&mut ReaderScratch::default())
         .map(|_| ())
 }
@@ -158,7 +158,7 @@ impl<'a> LaneReader<'a> {
         lane: &'a Lane,
         progress: &'a ProgressCounters,
         pipes: Option<Arc<PipeReader>>,
-        resources: ReadResources,
+        resources: FileReadingResources,
     ) -> Result<Self, Error> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {

@@ -67,13 +67,13 @@ impl SmallVariant {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
-    /// Number of variants whose record has no frequency. [`DEFAULT_POPULATION_FREQUENCY`] is assumed for them.
+    /// Number of variants whose record has no frequency. [`DEFAULT_FREQUENCY_OF_LISTED_VARIANT`] is assumed for them.
     pub num_variants_without_frequency: u64,
 }
 
 /// Frequency that is assumed for a variant whose record has none. Chosen: most records without a frequency, for
 /// example those of dbSNP, are rare variants.
-pub(crate) const DEFAULT_POPULATION_FREQUENCY: f64 = 1e-3;
+pub(crate) const DEFAULT_FREQUENCY_OF_LISTED_VARIANT: f64 = 1e-3;
 
 impl PopulationFrequencies {
     /// Reads the allele frequencies of `variants` from a VCF file: `AF`, or `AC` divided by `AN` where `AF` is
@@ -202,7 +202,7 @@ impl FrequencyReader<'_> {
             for variant in variant.substitutions().into_iter().filter(|variant| self.wanted.contains(variant)) {
                 let frequency = allele_frequency(info, number);
                 self.found.num_variants_without_frequency += u64::from(frequency.is_none());
-                let frequency = frequency.unwrap_or(DEFAULT_POPULATION_FREQUENCY);
+                let frequency = frequency.unwrap_or(DEFAULT_FREQUENCY_OF_LISTED_VARIANT);
                 let known = self.found.by_variant.entry(variant).or_insert(frequency);
                 *known = known.max(frequency);
             }
@@ -278,7 +278,8 @@ mod tests {
             chr9\t1\t.\tA\tT\t.\t.\tAF=0.1\n";
         let found = read(&format!("{HEADER}{records}"), &wanted).unwrap();
         let frequencies = wanted.each_ref().map(|variant| found.frequency_of_variant(variant));
-        let expected = [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_POPULATION_FREQUENCY), Some(0.1), None, None];
+        let expected =
+            [Some(0.25), Some(0.5), Some(0.25), Some(DEFAULT_FREQUENCY_OF_LISTED_VARIANT), Some(0.1), None, None];
         assert_eq!(frequencies, expected);
         assert_eq!(found.num_variants_without_frequency, 1);
     }

@@ -17,7 +17,7 @@ const MAX_SEGMENT_BP: usize = 100;
 #[serde(into = "String", try_from = "String")]
 pub struct ReadStructure {
     /// Segments before the template: length in bases, and whether it is a UMI (otherwise skipped bases).
-    segments: Vec<(usize, bool)>,
+    segments_before_template: Vec<(usize, bool)>,
     /// Maximum length of the template; `None` if it extends to the end of the read.
     template_bp: Option<usize>,
 }
@@ -33,8 +33,8 @@ enum Progress {
 impl ReadStructure {
     /// Segments before the template, in the order of the read: length in bases, and whether it is a UMI (otherwise
     /// skipped bases).
-    pub fn segments(&self) -> &[(usize, bool)] {
-        &self.segments
+    pub fn segments_before_template(&self) -> &[(usize, bool)] {
+        &self.segments_before_template
     }
 
     /// Maximum length of the template; `None` if it extends to the end of the read.
@@ -44,19 +44,19 @@ impl ReadStructure {
 
     /// Number of UMI bases.
     pub fn umi_bp(&self) -> usize {
-        self.segments.iter().filter(|segment| segment.1).map(|segment| segment.0).sum()
+        self.segments_before_template.iter().filter(|segment| segment.1).map(|segment| segment.0).sum()
     }
 
     /// Number of bases before the template.
-    pub fn prefix_bp(&self) -> usize {
-        self.segments.iter().map(|segment| segment.0).sum()
+    pub fn bases_before_template(&self) -> usize {
+        self.segments_before_template.iter().map(|segment| segment.0).sum()
     }
 
     /// Appends the UMI bases of a read to `umi`, in upper case. The read must have at least
-    /// [`Self::prefix_bp`] bases.
+    /// [`Self::bases_before_template`] bases.
     pub(crate) fn append_umi(&self, seq: &[u8], umi: &mut Vec<u8>) {
         let mut start = 0;
-        for &(length, is_umi) in &self.segments {
+        for &(length, is_umi) in &self.segments_before_template {
             if is_umi {
                 let base = |base: &u8| if b"ACGT".contains(&(base & !0x20)) { base & !0x20 } else { b'N' };
                 umi.extend(seq[start..start + length].iter().map(base));
@@ -65,9 +65,9 @@ impl ReadStructure {
         }
     }
 
-    /// The template bases and qualities of a read, which must have at least [`Self::prefix_bp`] bases.
+    /// The template bases and qualities of a read, which must have at least [`Self::bases_before_template`] bases.
     pub(crate) fn template<'a>(&self, read: Mate<'a>) -> Mate<'a> {
-        let start = self.prefix_bp();
+        let start = self.bases_before_template();
         let end = self.template_bp.map_or(read.seq.len(), |template| read.seq.len().min(start + template));
         Mate { seq: &read.seq[start..end], qual: &read.qual[start..end] }
     }
@@ -94,7 +94,7 @@ impl ReadStructure {
                 Err("it has UMI bases (M) after the template: these are not supported")
             }
             (b'M' | b'S', Some(length @ 1..=MAX_SEGMENT_BP)) => {
-                self.segments.push((length, kind == b'M'));
+                self.segments_before_template.push((length, kind == b'M'));
                 Ok(())
             }
             (b'M' | b'S', Some(_)) => Err("M and S before the template have 1 to 100 bases"),
@@ -106,7 +106,7 @@ impl ReadStructure {
 
 impl fmt::Display for ReadStructure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for &(length, is_umi) in &self.segments {
+        for &(length, is_umi) in &self.segments_before_template {
             write!(f, "{length}{}", if is_umi { 'M' } else { 'S' })?;
         }
         match self.template_bp {
@@ -136,12 +136,14 @@ impl FromStr for ReadStructure {
     fn from_str(text: &str) -> Result<Self, Error> {
         let error = |fault| Error::ReadStructure { text: text.into(), fault };
         let (mut structure, mut progress) = (ReadStructure::default(), Progress::BeforeTemplate);
-        let mut segments = text.split_inclusive(|letter: char| letter.is_ascii_alphabetic()).peekable();
-        while let Some(segment) = segments.next() {
+        let mut segments_before_template = text.split_inclusive(|letter: char| letter.is_ascii_alphabetic()).peekable();
+        while let Some(segment) = segments_before_template.next() {
             let (length, kind) =
                 segment.split_at(segment.len() - segment.chars().next_back().map_or(0, char::len_utf8));
             let length = match length {
-                "+" if segments.peek().is_some() => return Err(error("only the last segment may have the length +")),
+                "+" if segments_before_template.peek().is_some() => {
+                    return Err(error("only the last segment may have the length +"));
+                }
                 "+" => None,
                 digits => match digits.parse() {
                     Ok(length @ 1..) => Some(length),
@@ -192,9 +194,12 @@ mod tests {
     #[test]
     fn structures_of_fgbio_are_parsed() {
         let structure: ReadStructure = "3M1S+T".parse().unwrap();
-        assert_eq!((structure.umi_bp(), structure.prefix_bp(), structure.to_string()), (3, 4, "3M1S+T".into()));
+        assert_eq!(
+            (structure.umi_bp(), structure.bases_before_template(), structure.to_string()),
+            (3, 4, "3M1S+T".into())
+        );
         let ReadStructures([first, second]) = "8M+T,+T".parse().unwrap();
-        assert_eq!((first.prefix_bp(), second.prefix_bp()), (8, 0));
+        assert_eq!((first.bases_before_template(), second.bases_before_template()), (8, 0));
         for (text, fault) in [
             ("3M1S", "no template"),
             ("3M1ST", "length of each segment"),

@@ -73,7 +73,7 @@ impl CountWithExample {
     }
 
     /// Returns `what` with the example name appended, for a message, and the number of reads.
-    pub fn describe_with_example(&self, what: &str) -> (String, u64) {
+    pub fn description_with_example_and_count(&self, what: &str) -> (String, u64) {
         let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
         (format!("{what}{example}"), self.num_reads)
     }
@@ -113,22 +113,24 @@ impl RecordCounts {
     }
 
     /// Descriptions and numbers of skipped records and of missing data; only numbers above 0.
-    pub fn describe_skipped_and_missing(&self) -> Vec<(String, u64)> {
+    pub fn describe_skipped_and_missing_counts(&self) -> Vec<(String, u64)> {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
-            self.shorter_than_structure
-                .describe_with_example("reads shorter than their read structure, left out with their mates"),
+            self.shorter_than_structure.description_with_example_and_count(
+                "reads shorter than their read structure, left out with their mates",
+            ),
         ];
-        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data()).collect()
+        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data_counts()).collect()
     }
 
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
-    pub fn describe_missing_data(&self) -> Vec<(String, u64)> {
+    pub fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
         let all = [
-            self.mate_missing.describe_with_example("reads whose mate is not in the file, used without it"),
-            self.hard_clipped.describe_with_example("hard-clipped reads without their clipped bases"),
-            self.without_bases.describe_with_example("reads without bases"),
+            self.mate_missing
+                .description_with_example_and_count("reads whose mate is not in the file, used without it"),
+            self.hard_clipped.description_with_example_and_count("hard-clipped reads without their clipped bases"),
+            self.without_bases.description_with_example_and_count("reads without bases"),
         ];
         all.into_iter().filter(|(_, n)| *n > 0).collect()
     }
@@ -150,7 +152,7 @@ mod tests {
         two.merge_counts(&of(&["c", "b"]));
         assert_eq!(one, two);
         assert_eq!(
-            one.describe_skipped_and_missing(),
+            one.describe_skipped_and_missing_counts(),
             [
                 ("secondary records, skipped".to_owned(), 2),
                 ("reads whose mate is not in the file, used without it (such as a)".to_owned(), 3)

@@ -20,7 +20,7 @@ const STEP_BASES: usize = 284;
 const BASE_QUALITY: u8 = b'I';
 
 /// Number of artificial reads of a sequence of `bases` bases, and total number of bases of these reads.
-pub(crate) fn count_artificial_reads(bases: u64) -> [u64; 2] {
+pub(crate) fn count_artificial_reads_and_bases(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
 }

@@ -264,7 +264,7 @@ fn find_cut(
         match find_cut_near(lane, parts, last, share)? {
             Ok(places) => {
                 let behind = |((place, last), part): ((&VirtualOffset, &VirtualOffset), &RandomAccessText)| {
-                    place > last && part.contains(*place)
+                    place > last && part.contains_strictly_inside(*place)
                 };
                 if places.iter().zip(last).zip(parts).all(behind) {
                     return Ok(Ok(places));

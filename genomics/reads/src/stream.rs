@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::aligned::{self, AlignedInput, ReadResources, TemplateReads};
-use crate::check::check_no_duplicates;
+use crate::aligned::{self, AlignedInput, FileReadingResources, TemplateReads};
+use crate::check::check_no_duplicate_inputs;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{
     BlockLimits, FastqBlock, FastqOptions, FastqReader, FastqRecord, FastqRecordPosition, TARGET_BLOCK_BYTES,
@@ -261,7 +261,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &Progr
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular_file(path).map_err(unreadable)? {
             match aligned.iter().find(|aligned| aligned.path == path) {
-                Some(aligned) => aligned::check_file(aligned)?,
+                Some(aligned) => aligned::check_marker_and_header(aligned)?,
                 None => drop(FastqReader::open(path, &ProgressCounters::default(), &terms)?),
             }
             regular.push((path, None));
@@ -274,7 +274,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &Progr
     if let [first, second, ..] = stdin[..] {
         return Err(Error::DuplicateInput { first: first.into(), second: second.into() });
     }
-    check_no_duplicates(regular)?;
+    check_no_duplicate_inputs(regular)?;
     if pipes == 0 {
         progress.add_expected_bytes(bytes);
     }
@@ -311,7 +311,8 @@ impl PairingThread {
         let before = Cell::new(0);
         if let StreamLane::Aligned(aligned) = lane {
             let tags = self.options.carried_tags.clone();
-            let resources = ReadResources::with_threads(inflaters).with_pipes(self.access.pipe_stop.clone());
+            let resources =
+                FileReadingResources::with_inflate_threads(inflaters).with_pipes(self.access.pipe_stop.clone());
             let reader = aligned::OrderedReader::open(aligned, tags, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
@@ -409,7 +410,7 @@ fn read_blocks(
     let limit = BlockLimits { records: stream.target_block_records(), bytes: TARGET_BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
         stream.fill_block(&mut block, limit);
-        block.check_records(path);
+        block.keep_valid_records(path);
         let more = block.has_more;
         if blocks.send(block).is_err() || !more {
             return;

@@ -67,8 +67,8 @@ impl<'a> Iterator for BamTags<'a> {
 
 /// Size in bytes of the first tag in `tags`; `None` if its type is not valid or a part of its value is missing.
 fn tag_bytes(tags: &[u8]) -> Option<usize> {
-    let (head, value) = tags.split_first_chunk::<3>()?;
-    let value_bytes = match head[2] {
+    let (name_and_type, value) = tags.split_first_chunk::<3>()?;
+    let value_bytes = match name_and_type[2] {
         b'Z' | b'H' => memchr::memchr(0, value)? + 1,
         b'B' => {
             let ([kind, count @ ..], _) = value.split_first_chunk::<5>()?;
@@ -77,7 +77,7 @@ fn tag_bytes(tags: &[u8]) -> Option<usize> {
         b'A' => 1,
         kind => number_bytes(kind)?,
     };
-    Some(head.len() + value_bytes)
+    Some(name_and_type.len() + value_bytes)
 }
 
 /// Size in bytes of a number of BAM type `kind`; `None` for other types.
@@ -92,7 +92,7 @@ fn number_bytes(kind: u8) -> Option<usize> {
 
 impl<'a> BamTag<'a> {
     /// Name and type, for example `RXZ`.
-    pub(crate) fn head(self) -> [u8; 3] {
+    pub(crate) fn name_and_type(self) -> [u8; 3] {
         [self.0[0], self.0[1], self.0[2]]
     }
 
@@ -142,7 +142,7 @@ impl<'a> BamTag<'a> {
 
 /// Strand of an input record, and whether it lacks bases of its read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct RecordStrand {
+pub(crate) struct RecordStrandAndClipping {
     pub(crate) is_reverse: bool,
     /// Whether the record lacks hard-clipped bases of its read.
     pub(crate) is_hard_clipped: bool,
@@ -260,7 +260,7 @@ impl CarriedTags {
     /// [`CarriedTags::check_tags`] must have accepted the tags.
     ///
     /// Tags of base modifications of a hard-clipped record are left out, because the record lacks bases of its read.
-    pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrand, out: &mut Vec<u8>) {
+    pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrandAndClipping, out: &mut Vec<u8>) {
         for tag in BamTags::new(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
             if !(strand.is_hard_clipped && WHOLE_READ_TAGS.contains(&&tag.name())) {
                 self.append_tag(tag, strand.is_reverse, None, out);
@@ -366,7 +366,11 @@ mod tests {
     fn lists_choose_tags() {
         let carried = |list: &str| {
             let mut out = Vec::new();
-            CarriedTags::parse(list).unwrap().append_as_sequenced(&tags(), RecordStrand::default(), &mut out);
+            CarriedTags::parse(list).unwrap().append_as_sequenced(
+                &tags(),
+                RecordStrandAndClipping::default(),
+                &mut out,
+            );
             out
         };
         assert_eq!(carried("RX"), text("RX", "ACGT-TTG"));
@@ -380,7 +384,7 @@ mod tests {
         let old_alignment = ["AM", "BQ", "LB", "OC", "OP", "PG", "PT", "PU", "SM"].map(|name| text(name, "x")).concat();
         let all_of = |list: &str, tags: &[u8]| {
             let mut out = Vec::new();
-            CarriedTags::parse(list).unwrap().append_as_sequenced(tags, RecordStrand::default(), &mut out);
+            CarriedTags::parse(list).unwrap().append_as_sequenced(tags, RecordStrandAndClipping::default(), &mut out);
             out
         };
         assert_eq!(all_of("all", &old_alignment), b"");
@@ -432,7 +436,7 @@ mod tests {
     #[test]
     fn hard_clipped_records_give_no_base_modifications() {
         let mut out = Vec::new();
-        let strand = RecordStrand { is_reverse: true, is_hard_clipped: true };
+        let strand = RecordStrandAndClipping { is_reverse: true, is_hard_clipped: true };
         let tags =
             [text("MM", "C+m,1;"), b"MLBC\x01\0\0\0\x07".to_vec(), text("OQ", "ABC"), b"MNC\x04".to_vec()].concat();
         CarriedTags::all().append_as_sequenced(&tags, strand, &mut out);
@@ -463,7 +467,7 @@ mod tests {
         assert_eq!(of_record(&text("BQ", "@@@A"), 4, 0..4, true), text("BQ", "A@@@"));
         // A record on the reverse strand gives the values of the read, and base modifications stay.
         let mut sequenced = Vec::new();
-        let strand = RecordStrand { is_reverse: true, is_hard_clipped: false };
+        let strand = RecordStrandAndClipping { is_reverse: true, is_hard_clipped: false };
         carried.append_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), strand, &mut sequenced);
         assert_eq!(sequenced, [forward, text("MM", "C+m,1;")].concat());
         assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..4, true), text("MM", "C+m,1;"));

@@ -171,7 +171,7 @@ fn is_similar<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u
 /// Two-bit codes of the [`SEED_BASES`] bases from base `at` on.
 #[inline(always)]
 fn seed_at(read: PackedBases<'_>, at: usize) -> u32 {
-    (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
+    (read.word_from_base(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
 /// Seeds that are searched for in a mate.
@@ -300,7 +300,7 @@ impl Trimmer {
     }
 
     /// The bases of the last pair that was trimmed, packed, before its adapters and poly-G tails were removed.
-    pub fn packed_untrimmed_mates(&self) -> [PackedBases<'_>; 2] {
+    pub fn packed_mates_before_adapter_trimming(&self) -> [PackedBases<'_>; 2] {
         self.reads.each_ref().map(BaseCodes::packed)
     }
 }

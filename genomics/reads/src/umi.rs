@@ -69,7 +69,7 @@ fn key_of_two_umis(one: &[u8], two: &[u8]) -> u64 {
 
 /// UMI or molecule identifier of a read, from the tags `RX` and `MI` of its record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum UmiTag<'a> {
+pub(crate) enum UmiOrMoleculeId<'a> {
     /// Neither a UMI nor a molecule identifier.
     #[default]
     Missing,
@@ -79,24 +79,24 @@ pub(crate) enum UmiTag<'a> {
     MoleculeId(&'a [u8]),
 }
 
-impl<'a> UmiTag<'a> {
+impl<'a> UmiOrMoleculeId<'a> {
     /// Chooses between the values of `RX` and `MI` (SAM tags specification, section 1.3). `MI` is the result of
     /// grouping, so it has precedence. A final `/A` or `/B` is the strand of a duplex and is not part of the molecule.
-    pub(crate) fn from_tag_values(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiTag<'a> {
+    pub(crate) fn from_tag_values(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiOrMoleculeId<'a> {
         let molecule = mi.map(|id| id.strip_suffix(b"/A").or_else(|| id.strip_suffix(b"/B")).unwrap_or(id));
         match (molecule.filter(|id| !id.is_empty()), rx.filter(|bases| umi_key(bases) != 0)) {
-            (Some(id), _) => UmiTag::MoleculeId(id),
-            (None, Some(bases)) => UmiTag::Bases(bases),
-            (None, None) => UmiTag::Missing,
+            (Some(id), _) => UmiOrMoleculeId::MoleculeId(id),
+            (None, Some(bases)) => UmiOrMoleculeId::Bases(bases),
+            (None, None) => UmiOrMoleculeId::Missing,
         }
     }
 
     /// The end of the read name for this UMI, in two parts; both are empty if there is no UMI.
     pub(crate) fn name_suffix(self) -> [&'a [u8]; 2] {
         match self {
-            UmiTag::Missing => [&[], &[]],
-            UmiTag::Bases(bases) => [b":", bases],
-            UmiTag::MoleculeId(id) => [MOLECULE_ID_MARK, id],
+            UmiOrMoleculeId::Missing => [&[], &[]],
+            UmiOrMoleculeId::Bases(bases) => [b":", bases],
+            UmiOrMoleculeId::MoleculeId(id) => [MOLECULE_ID_MARK, id],
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn tags_become_the_end_of_the_name() {
         let name = |rx: Option<&str>, mi: Option<&str>| {
-            let tag = UmiTag::from_tag_values(rx.map(str::as_bytes), mi.map(str::as_bytes));
+            let tag = UmiOrMoleculeId::from_tag_values(rx.map(str::as_bytes), mi.map(str::as_bytes));
             [&b"r1"[..], &tag.name_suffix().concat()].concat()
         };
         assert_eq!(name(None, None), b"r1");

@@ -31,7 +31,8 @@ fn pairs(lanes: &[Lane], threads: usize) -> Result<Vec<Pair>, Error> {
 }
 
 fn lane(file: &PathBuf, options: &AlignedOptions) -> Lane {
-    let lanes = Lane::from_files(TUMOUR_SAMPLE, std::slice::from_ref(file), MateLayout::Pairs, options).unwrap();
+    let lanes =
+        Lane::group_files_into_lanes(TUMOUR_SAMPLE, std::slice::from_ref(file), MateLayout::Pairs, options).unwrap();
     let [lane] = <[Lane; 1]>::try_from(lanes).unwrap();
     assert!(matches!(lane.files, LaneFiles::Aligned(_)));
     lane
@@ -189,7 +190,7 @@ fn missing_data_are_counted_and_the_rest_is_used() {
         (tally.hard_clipped.num_reads, tally.hard_clipped.example_name.as_deref(), tally.unpaired),
         (1, Some("lane:8"), 2)
     );
-    assert_eq!(tally.describe_skipped_and_missing().len(), 2);
+    assert_eq!(tally.describe_skipped_and_missing_counts().len(), 2);
 
     let (paired, single, of_stream) = pulled(&file);
     assert_eq!((paired.len(), single.len()), (2 * 87, 4));
@@ -327,7 +328,7 @@ fn lane_formats_are_recognised_by_file_contents() {
     let options = AlignedOptions::default();
     let of = |files: &[&PathBuf]| {
         let files: Vec<PathBuf> = files.iter().map(|&file| file.clone()).collect();
-        Lane::from_files(NORMAL_SAMPLE, &files, MateLayout::Pairs, &options)
+        Lane::group_files_into_lanes(NORMAL_SAMPLE, &files, MateLayout::Pairs, &options)
     };
     let kinds: Vec<bool> = (of(&[&one, &two, &bam, &packed, &two]).unwrap().iter())
         .map(|lane| matches!(lane.files, LaneFiles::Aligned(_)))

@@ -69,7 +69,8 @@ fn compression_and_threads_do_not_change_the_pairs() {
         }
         let both = folder.write(&format!("{name}_both"), pack(&interleave(&mates[0], &mates[1])));
         let lanes =
-            Lane::from_files(TUMOUR_SAMPLE, &[both], MateLayout::Interleaved, &AlignedOptions::default()).unwrap();
+            Lane::group_files_into_lanes(TUMOUR_SAMPLE, &[both], MateLayout::Interleaved, &AlignedOptions::default())
+                .unwrap();
         assert_eq!(read(&lanes, 3), expected, "{name}, interleaved");
     }
 }

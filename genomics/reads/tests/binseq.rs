@@ -118,8 +118,12 @@ fn pulled(file: &PathBuf) -> (Vec<Read>, Option<Error>) {
 
 /// Names and bases of all pairs that the workers get, sorted.
 fn worked(file: &PathBuf) -> Result<Vec<[Vec<u8>; 3]>, Error> {
-    let lanes =
-        Lane::from_files(TUMOUR_SAMPLE, std::slice::from_ref(file), MateLayout::Pairs, &AlignedOptions::default())?;
+    let lanes = Lane::group_files_into_lanes(
+        TUMOUR_SAMPLE,
+        std::slice::from_ref(file),
+        MateLayout::Pairs,
+        &AlignedOptions::default(),
+    )?;
     let seen = for_each_batch(&lanes, 3, &ProgressCounters::default(), Vec::new, |seen, batch| {
         for pair in batch.iter() {
             seen.push([pair.name, pair.mates[0].seq, pair.mates[1].seq].map(<[u8]>::to_vec));

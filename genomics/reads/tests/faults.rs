@@ -379,8 +379,10 @@ fn files_given_twice_are_reported() {
     let other = folder.write("other.fq", text);
     let files = [one.clone(), other];
     assert_eq!(one.metadata().unwrap().len(), files[1].metadata().unwrap().len());
-    check_lanes(&Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default()).unwrap())
-        .unwrap();
+    check_lanes(
+        &Lane::group_files_into_lanes(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default()).unwrap(),
+    )
+    .unwrap();
     // The same file as tumour and as normal sample.
     let lanes = [NORMAL_SAMPLE, TUMOUR_SAMPLE]
         .map(|sample| Lane::with_whole_files(sample, LaneFiles::Pair(one.clone(), two.clone())));
@@ -393,23 +395,29 @@ fn files_given_twice_are_reported() {
 #[test]
 fn invalid_lists_of_files_are_reported() {
     let files: Vec<_> = ["a_1", "a_2", "b_1"].map(Into::into).into();
-    let missing = Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default());
+    let missing = Lane::group_files_into_lanes(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default());
     assert!(missing.unwrap_err().to_string().starts_with("b_1: cannot read: No such file"));
     let files: Vec<_> = ["a_1", "a_2", "Cargo.toml"].map(Into::into).into();
     assert_eq!(
-        Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
+        Lane::group_files_into_lanes(TUMOUR_SAMPLE, &files, MateLayout::Pairs, &AlignedOptions::default())
+            .unwrap_err()
+            .to_string(),
         "Cargo.toml: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) \
          or --single (reads have no mates)"
     );
     assert_eq!(
-        Lane::from_files(NORMAL_SAMPLE, &[], MateLayout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
+        Lane::group_files_into_lanes(NORMAL_SAMPLE, &[], MateLayout::Pairs, &AlignedOptions::default())
+            .unwrap_err()
+            .to_string(),
         "no reads given for the normal sample: give at least one FASTQ, BAM or CRAM file"
     );
     let interleaved =
-        Lane::from_files(TUMOUR_SAMPLE, &files, MateLayout::Interleaved, &AlignedOptions::default()).unwrap();
+        Lane::group_files_into_lanes(TUMOUR_SAMPLE, &files, MateLayout::Interleaved, &AlignedOptions::default())
+            .unwrap();
     assert_eq!(interleaved.len(), 3);
     assert!(interleaved.iter().all(|lane| lane.sample == TUMOUR_SAMPLE && lane.paths().count() == 1));
-    let pairs = Lane::from_files(NORMAL_SAMPLE, &files[..2], MateLayout::Pairs, &AlignedOptions::default()).unwrap();
+    let pairs = Lane::group_files_into_lanes(NORMAL_SAMPLE, &files[..2], MateLayout::Pairs, &AlignedOptions::default())
+        .unwrap();
     assert_eq!(pairs, [Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Pair("a_1".into(), "a_2".into()))]);
 }
 

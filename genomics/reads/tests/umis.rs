@@ -33,7 +33,8 @@ fn pairs(lane: &Lane, threads: usize) -> Result<Vec<Pair>, Error> {
 }
 
 fn aligned_lane(file: &Path) -> Lane {
-    let lanes = Lane::from_files(TUMOUR_SAMPLE, &[file.into()], MateLayout::Pairs, &AlignedOptions::default());
+    let lanes =
+        Lane::group_files_into_lanes(TUMOUR_SAMPLE, &[file.into()], MateLayout::Pairs, &AlignedOptions::default());
     lanes.unwrap().pop().unwrap()
 }
 

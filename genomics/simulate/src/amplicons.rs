@@ -56,7 +56,7 @@ impl Amplicon {
     }
 
     /// Returns the positions on the contig (0-based) to which the 3' bases of the left and the right primer bind.
-    pub(crate) fn primer_ends(&self) -> [usize; 2] {
+    pub(crate) fn primer_3prime_positions(&self) -> [usize; 2] {
         let [left, right] = self.primer_spans();
         [left.end - 1, right.start]
     }
@@ -103,7 +103,7 @@ impl AmpliconPanel {
         let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
         // The insert of the last amplicon may already cover the start of the region.
         let before = self.amplicons.last().filter(|a| a.span.contig == region.contig);
-        let mut covered = region.start.max(before.map_or(0, |a| a.primer_ends()[1]));
+        let mut covered = region.start.max(before.map_or(0, |a| a.primer_3prime_positions()[1]));
         while covered < region.end {
             let [left, right] = [0, 1].map(|_| between(params.primer_bp, rng));
             let start = covered.saturating_sub(left);
@@ -155,14 +155,19 @@ mod tests {
     use super::*;
 
     fn genome() -> Genome {
-        let mut rng = Rng::from_labels(3, &[]);
+        let mut rng = Rng::from_seed_and_labels(3, &[]);
         let mut bases: Vec<u8> = (0..10_000).map(|_| rng.draw_base(0.5)).collect();
         bases[4_000..4_100].fill(b'N');
         Genome::from_sequences(vec!["a".into(), "b".into()], vec![bases, vec![b'A'; 100]])
     }
 
     fn design_amplicons(targets: Option<&[ContigSpan]>) -> Result<AmpliconPanel> {
-        AmpliconPanel::design_amplicons(&AmpliconParams::default(), &genome(), targets, &mut Rng::from_labels(4, &[]))
+        AmpliconPanel::design_amplicons(
+            &AmpliconParams::default(),
+            &genome(),
+            targets,
+            &mut Rng::from_seed_and_labels(4, &[]),
+        )
     }
 
     #[test]
@@ -170,7 +175,8 @@ mod tests {
         let amplicons = design_amplicons(None).unwrap().amplicons;
         assert!(amplicons.iter().all(|a| (120..=250).contains(&a.span.length_bp()) && a.span.contig == 0));
         assert!(amplicons.iter().flat_map(|a| &a.primers).all(|p| (18..=25).contains(&p.len()) && !p.contains(&b'N')));
-        let apart = amplicons.windows(2).filter(|w| w[0].primer_ends()[1] != w[1].primer_ends()[0] + 1);
+        let apart =
+            amplicons.windows(2).filter(|w| w[0].primer_3prime_positions()[1] != w[1].primer_3prime_positions()[0] + 1);
         let gaps: Vec<_> = apart.map(|w| (w[0].span.end, w[1].span.start)).collect();
         assert!(matches!(gaps[..], [(3_700..=4_000, 4_100..=4_107)]), "{gaps:?}");
         assert!(amplicons[0].span.start == 0 && amplicons.last().unwrap().span.end > 9_700);
@@ -184,7 +190,7 @@ mod tests {
         for target in targets {
             let inside = |at| {
                 panel.amplicons.iter().any(|a| {
-                    let [left, right] = a.primer_ends();
+                    let [left, right] = a.primer_3prime_positions();
                     left < at && at < right
                 })
             };

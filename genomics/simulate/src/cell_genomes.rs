@@ -111,13 +111,13 @@ impl<'a> CellGenomes<'a> {
         let before = |v: &&SequenceEdit| GenomePosition { pos: v.position.pos - 1, ..v.position };
         let anchors: Vec<GenomePosition> = variants.iter().map(before).collect();
         let name = |v: &&SequenceEdit| {
-            let (pos, reference, alternate) = truth::vcf_alleles(genome, v);
+            let (pos, reference, alternate) = truth::vcf_pos_and_alleles(genome, v);
             Arc::from(format!("{}:{pos}:{reference}:{alternate}", genome.names[v.position.contig]))
         };
         let names: Vec<Arc<str>> = variants.iter().map(name).collect();
         for chromosome in self.normal.iter_mut().chain(self.tumour.iter_mut().flatten()).chain(&mut self.foreign) {
             let mut carried = vec![];
-            chromosome.origins.for_each_occurrence(&anchors, |i, at, reverse| {
+            chromosome.origins.for_each_base_occurrence(&anchors, |i, at, reverse| {
                 let bases = carried_bases(chromosome, variants[i], at, reverse);
                 carried.extend(bases.map(|bases| CarriedVariant { bases, name: names[i].clone() }));
             });

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn every_part_is_what_all_runs_one_by_one_spell() {
-        let mut rng = Rng::from_labels(1, &[]);
+        let mut rng = Rng::from_seed_and_labels(1, &[]);
         let source: Vec<u8> = (0..20_000).map(|_| rng.draw_base(0.5)).collect();
         for round in 0..20 {
             let mut sequence = ChromosomeSequence::default();

@@ -26,7 +26,7 @@ impl CopyNumberSummary {
         for (contig, seq) in genome.seqs.iter().enumerate() {
             // Boundaries of all karyotype segments of any population.
             let mut cuts = vec![0, seq.len()];
-            for (span, _) in populations().flat_map(|(_, pair)| pair).flat_map(Karyotype::reference_spans) {
+            for (span, _) in populations().flat_map(|(_, pair)| pair).flat_map(Karyotype::reference_spans_with_copies) {
                 if span.contig == contig {
                     cuts.extend([span.start, span.end]);
                 }
@@ -61,7 +61,7 @@ impl CopyNumberSummary {
 /// Returns the copy number of one haplotype of a contig in each interval between two neighbouring positions of `cuts`.
 fn copies_between_cuts(karyotype: &Karyotype, contig: usize, cuts: &[usize]) -> Vec<usize> {
     let mut copies = vec![0; cuts.len() - 1];
-    for (span, times) in karyotype.reference_spans().filter(|(span, _)| span.contig == contig) {
+    for (span, times) in karyotype.reference_spans_with_copies().filter(|(span, _)| span.contig == contig) {
         let [from, to] = [span.start, span.end].map(|at| cuts.partition_point(|&cut| cut < at));
         copies[from..to].iter_mut().for_each(|n| *n += times);
     }

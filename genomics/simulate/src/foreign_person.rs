@@ -264,9 +264,9 @@ mod tests {
     /// heterozygous; the second heterozygous and the first homozygous for either allele; opposite homozygotes. The
     /// last value is the homozygous share of the second person's variants.
     fn compared(params: &GermlineParams, seed: u64) -> [f64; 4] {
-        let genome = synthetic_genome::generate_genome(4_000_000, 2, None, &mut Rng::from_labels(seed, &[]));
+        let genome = synthetic_genome::generate_genome(4_000_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
         let ploidy = HealthyPloidy::all_diploid();
-        let mut rng = Rng::from_labels(seed, &[1]);
+        let mut rng = Rng::from_seed_and_labels(seed, &[1]);
         let one =
             germline::place_germline_variants(&genome, &ploidy, params, &mut OccupiedRegions::empty(&genome), &mut rng);
         let other = draw_unrelated_person(&genome, &ploidy, params, &one, &mut rng);
@@ -310,10 +310,10 @@ mod tests {
 
     /// A patient and a relative with variants of all kinds, dense enough to distinguish haplotypes within 5 kb.
     fn family(kin: Relationship, seed: u64) -> [Vec<GermlineVariant>; 2] {
-        let genome = synthetic_genome::generate_genome(1_500_000, 2, None, &mut Rng::from_labels(seed, &[]));
+        let genome = synthetic_genome::generate_genome(1_500_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
         let params = GermlineParams { snv_rate: 5e-3, indel_rate: 5e-4, ..Default::default() };
         let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::empty(&genome));
-        let mut rng = Rng::from_labels(seed, &[1]);
+        let mut rng = Rng::from_seed_and_labels(seed, &[1]);
         let patient = germline::place_germline_variants(&genome, &ploidy, &params, &mut occupied, &mut rng);
         let other = draw_relative(&genome, &ploidy, &params, kin, &patient, &mut occupied, &mut rng);
         [patient, other]
@@ -377,14 +377,14 @@ mod tests {
 
     #[test]
     fn haplotypes_by_descent_change_as_often_as_in_people() {
-        let genome = synthetic_genome::generate_genome(3_000_000, 3, None, &mut Rng::from_labels(1, &[]));
+        let genome = synthetic_genome::generate_genome(3_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         let (mut switches, mut same) = (0, 0);
         for seed in 0..20 {
             for haplotype in draw_ibd_segments(
                 &genome,
                 &HealthyPloidy::all_diploid(),
                 [HaplotypeSharing::Half; 2],
-                &mut Rng::from_labels(seed, &[]),
+                &mut Rng::from_seed_and_labels(seed, &[]),
             ) {
                 switches += haplotype.iter().map(|d| d.0.iter().filter(|&&at| at > 0).count()).sum::<usize>();
                 let held = |d: &IbdSegments| (0..1_000_000).step_by(1000).filter(|&pos| d.contains(pos)).count();
@@ -403,7 +403,7 @@ mod tests {
             &genome,
             &HealthyPloidy::for_male(&genome),
             Relationship::Sibling.shared_haplotypes(),
-            &mut Rng::from_labels(1, &[]),
+            &mut Rng::from_seed_and_labels(1, &[]),
         );
         assert_eq!(fathers[2].0, [0]);
         assert!(mothers[1].0.len() > 3 && fathers[0].0.len() > 10);
@@ -411,7 +411,7 @@ mod tests {
             &genome,
             &HealthyPloidy::for_male(&genome),
             Relationship::HalfSibling.shared_haplotypes(),
-            &mut Rng::from_labels(1, &[]),
+            &mut Rng::from_seed_and_labels(1, &[]),
         );
         assert!(fathers.iter().all(|d| d.0.is_empty()) && mothers[0].0.len() > 10);
     }

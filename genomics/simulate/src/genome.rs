@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
 use crate::error::Result;
 
@@ -56,7 +56,7 @@ impl Genome {
 
     /// Writes the genome as FASTA to `path` (60 bases a line) and its index to `path.fai`. Adds both files to `set`,
     /// which publishes them later.
-    pub fn write_fasta(&self, path: &Path, set: &mut FileSet) -> Result<()> {
+    pub fn write_fasta(&self, path: &Path, set: &mut AtomicFileSet) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         let mut index = String::new();
         let mut written = 0;
@@ -76,17 +76,17 @@ impl Genome {
                 written += text.len();
             }
         }
-        set.add_file(file.flush_buffer()?);
+        set.add_file(file.flush_to_partial_file()?);
         let mut fai = path.as_os_str().to_owned();
         fai.push(".fai");
-        write_file_into_set(Path::new(&fai), index.as_bytes(), set)
+        write_file_and_add_to_set(Path::new(&fai), index.as_bytes(), set)
     }
 }
 
 /// Writes `content` to a file and adds the file to `set`, which publishes it later.
-pub(crate) fn write_file_into_set(path: &Path, content: &[u8], set: &mut FileSet) -> Result<()> {
+pub(crate) fn write_file_and_add_to_set(path: &Path, content: &[u8], set: &mut AtomicFileSet) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(content)?;
-    set.add_file(file.flush_buffer()?);
+    set.add_file(file.flush_to_partial_file()?);
     Ok(())
 }

@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn marks_find_what_a_search_finds() {
-        let mut rng = Rng::from_labels(8, &[]);
+        let mut rng = Rng::from_seed_and_labels(8, &[]);
         for longest in [2, 300, 5_000, 30_000] {
             let (mut ends, mut marks, mut end) = (vec![], ItemEndIndex::default(), 0);
             for item in 0..200 {

@@ -66,7 +66,7 @@ struct SegmentBoundary {
 
 /// Error if a translocation has both breakpoints on one derived chromosome.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SameChromosomeError;
+pub(crate) struct SameChromosomeTranslocationError;
 
 impl Karyotype {
     /// Creates a haplotype without variants: one chromosome per contig of the reference.
@@ -105,7 +105,7 @@ impl Karyotype {
 
     /// Returns the number of copies of a reference base that are due to additional copies of whole chromosomes. It is
     /// negative where a chromosome is lost.
-    pub(crate) fn extra_copies_at(&self, at: GenomePosition) -> f64 {
+    pub(crate) fn extra_chromosome_copies_at(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
             SegmentSource::Novel(_) => false,
@@ -117,7 +117,7 @@ impl Karyotype {
 
     /// Iterates over the segments that come from the reference: the span on the reference, and the number of copies of
     /// the chromosome that contains it.
-    pub fn reference_spans(&self) -> impl Iterator<Item = (ContigSpan, usize)> + '_ {
+    pub fn reference_spans_with_copies(&self) -> impl Iterator<Item = (ContigSpan, usize)> + '_ {
         self.chromosomes.iter().zip(&self.copies).flat_map(|(row, &copies)| {
             row.iter().filter_map(move |piece| match piece.source {
                 SegmentSource::Reference(span) => Some((span, copies)),
@@ -128,7 +128,7 @@ impl Karyotype {
 
     /// Returns the number of copies of a reference base: in all segments, and in segments that are
     /// [`AmplifiedCopyAge::Late`].
-    pub(crate) fn count_base_copies(&self, at: GenomePosition) -> (usize, usize) {
+    pub(crate) fn count_all_and_late_copies(&self, at: GenomePosition) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
             for piece in row {
@@ -147,7 +147,10 @@ impl Karyotype {
     ///
     /// # Errors
     /// Returns an error if a translocation has both breakpoints on one derived chromosome.
-    pub(crate) fn apply_structural_variant(&mut self, variant: &StructuralVariant) -> Result<(), SameChromosomeError> {
+    pub(crate) fn apply_structural_variant(
+        &mut self,
+        variant: &StructuralVariant,
+    ) -> Result<(), SameChromosomeTranslocationError> {
         match variant {
             StructuralVariant::Deletion(span) => {
                 let at = self.isolate_segment(*span);
@@ -180,7 +183,7 @@ impl Karyotype {
             StructuralVariant::Translocation { cuts: [a, b], inverted } => {
                 let (chromosome_a, chromosome_b) = (self.split_at(*a).chromosome, self.split_at(*b).chromosome);
                 if chromosome_a == chromosome_b {
-                    return Err(SameChromosomeError);
+                    return Err(SameChromosomeTranslocationError);
                 }
                 let (at_a, at_b) = (self.split_at_forward(*a), self.split_at_forward(*b));
                 let tail_a = self.chromosomes[at_a.chromosome].split_off(at_a.segment);
@@ -364,7 +367,7 @@ mod tests {
             cuts: [GenomePosition { contig: 0, pos: 2 }, GenomePosition { contig: 1, pos: 3 }],
             inverted: false,
         };
-        assert_eq!(karyotype.apply_structural_variant(&same), Err(SameChromosomeError));
+        assert_eq!(karyotype.apply_structural_variant(&same), Err(SameChromosomeTranslocationError));
     }
 
     #[test]
@@ -397,7 +400,7 @@ mod tests {
         let edits = HaplotypeEdits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
         assert_eq!(karyotype.chromosome_sequences(&genome, &edits)[0].bases_in_range(0..16), b"AACCGACAACGACCTT");
         karyotype.set_chromosome_copies(0, 2);
-        let at = |contig, pos| karyotype.count_base_copies(GenomePosition { contig, pos });
+        let at = |contig, pos| karyotype.count_all_and_late_copies(GenomePosition { contig, pos });
         assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));
     }
 }

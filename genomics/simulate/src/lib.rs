@@ -58,7 +58,8 @@ pub use pipeline::{SampleRole, SimulationSummary, simulate_to_folder, stream_rea
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{
-    AdapterType, CoverageParams, InsertModel, LibraryParams, ReadCounts, SequencerParams, SequencingParams, UmiParams,
+    AdapterType, CoverageParams, InsertModel, LibraryParams, ReadAndArtefactCounts, SequencerParams, SequencingParams,
+    UmiParams,
 };
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

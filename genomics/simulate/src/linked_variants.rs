@@ -97,10 +97,11 @@ fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) ->
     let whole = reserved_span(&members);
     let fits = (CLUSTER_EXTENT_BP.0..=CLUSTER_EXTENT_BP.1)
         .contains(&(members[members.len() - 1].edit.position.pos - members[0].edit.position.pos));
-    let one_side =
-        members.iter().all(|m| placer.tumour.are_in_same_structural_variant(members[0].edit.position, m.edit.position));
+    let one_side = members
+        .iter()
+        .all(|m| placer.tumour.are_in_same_or_no_structural_variant(members[0].edit.position, m.edit.position));
     let free = placer.occupied.is_span_free(whole, placer.min_spacing_bp)
-        && placer.tumour.has_haplotype_for(members[0].edit.position);
+        && placer.tumour.has_haplotype_for_variant_at(members[0].edit.position);
     (fits && one_side && free).then_some(members)
 }
 

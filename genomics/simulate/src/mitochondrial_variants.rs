@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn copies_add_up_to_the_fractions() {
         let nuclear = Genome::from_sequences(vec!["a".into()], vec![b"ACGT".to_vec()]);
-        let mut rng = Rng::from_labels(3, &[]);
+        let mut rng = Rng::from_seed_and_labels(3, &[]);
         let genome = add_mitochondrial_contig(&nuclear, &mut rng).unwrap();
         assert!(
             add_mitochondrial_contig(&genome, &mut rng).unwrap_err().to_string().contains("already has a contig chrM")

@@ -32,7 +32,7 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Restricts random positions to `spans`, which are sorted and do not overlap. `None` or an empty list allows the
     /// whole genome again.
-    pub(crate) fn restrict_to_spans(&mut self, spans: Option<&[ContigSpan]>) {
+    pub(crate) fn restrict_draws_to_spans(&mut self, spans: Option<&[ContigSpan]>) {
         let mut sum = 0;
         let mut with_sum = |span: &ContigSpan| {
             sum += span.length_bp();
@@ -114,18 +114,18 @@ mod tests {
         let mut ground = OccupiedRegions::empty(&genome);
         let span = |contig, start, end| ContigSpan { contig, start, end };
         let wanted = [span(0, 10, 12), span(0, 40, 45), span(1, 0, 3)];
-        let mut rng = Rng::from_labels(1, &[]);
+        let mut rng = Rng::from_seed_and_labels(1, &[]);
         let mut drawn = |ground: &OccupiedRegions| -> std::collections::BTreeSet<GenomePosition> {
             (0..3000).map(|_| ground.draw_position(&mut rng)).collect()
         };
         assert_eq!(drawn(&ground).len(), 150);
-        ground.restrict_to_spans(Some(&wanted));
+        ground.restrict_draws_to_spans(Some(&wanted));
         let all: std::collections::BTreeSet<GenomePosition> =
             wanted.iter().flat_map(|s| (s.start..s.end).map(|pos| GenomePosition { contig: s.contig, pos })).collect();
         assert_eq!(drawn(&ground), all);
         let places = || (0..2).flat_map(|contig| (0..50).map(move |pos| GenomePosition { contig, pos }));
         assert!(places().all(|at| ground.is_position_allowed(at) == all.contains(&at)));
-        ground.restrict_to_spans(None);
+        ground.restrict_draws_to_spans(None);
         assert!(places().all(|at| ground.is_position_allowed(at)));
     }
 }

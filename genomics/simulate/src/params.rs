@@ -16,7 +16,7 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{MEAN_FAMILY_SIZE_RANGE, MIN_INSERT_BP, SequencingParams, is_default};
+use crate::sequencing::{MEAN_FAMILY_SIZE_RANGE, MIN_INSERT_BP_WITH_ADAPTERS, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 use genuma_reads::ReadStructures;
@@ -158,7 +158,7 @@ impl SimulationParams {
             RandomStream::Tumour | RandomStream::Normal => self.reads_seed.unwrap_or(self.seed),
             _ => self.seed,
         };
-        Rng::from_labels(seed, &[of as u64])
+        Rng::from_seed_and_labels(seed, &[of as u64])
     }
 
     /// Returns whether any effect is simulated that is off by default, such as damage, capture or contamination. PCR
@@ -217,7 +217,7 @@ impl SimulationParams {
         if !reads.read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
             return wrong("--read-length and --read-lengths must be between 20 and 10000");
         }
-        if reads.insert_mean < MIN_INSERT_BP as f64 || reads.insert_sd < 0.0 {
+        if reads.insert_mean < MIN_INSERT_BP_WITH_ADAPTERS as f64 || reads.insert_sd < 0.0 {
             return wrong("the mean insert length must be at least 30 bp, and its standard deviation not negative");
         }
         if !(0.0..0.2).contains(&reads.error_rate) {
@@ -286,7 +286,7 @@ impl SimulationParams {
                 return wrong("duplex sequencing needs the same structure for both reads");
             }
             let shortest = self.sequencing.read_lengths().iter().min().copied().unwrap_or(0);
-            if first.prefix_bp().max(second.prefix_bp()) + MIN_TEMPLATE_BP > shortest {
+            if first.bases_before_template().max(second.bases_before_template()) + MIN_TEMPLATE_BP > shortest {
                 return wrong("reads must have at least 20 bases behind the UMI");
             }
         }

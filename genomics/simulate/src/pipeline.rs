@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde::Serialize;
 
 use crate::amplicons::AmpliconPanel;
@@ -12,10 +12,10 @@ use crate::copy_number_summary::CopyNumberSummary;
 use crate::copy_numbers::{self, AneuploidContig};
 use crate::error::{Error, Result};
 use crate::foreign_person::{self, Relationship};
-use crate::genome::{Genome, write_file_into_set};
+use crate::genome::{Genome, write_file_and_add_to_set};
 use crate::germline::{self, GermlineVariant};
 use crate::healthy_ploidy::HealthyPloidy;
-use crate::human_like_genome::{self, ElementTrack};
+use crate::human_like_genome::{self, RepeatAndGapAnnotation};
 use crate::integrations;
 use crate::linked_variants;
 use crate::mitochondrial_variants::{self, MitochondrialVariants};
@@ -26,7 +26,7 @@ use crate::recurrent_errors;
 use crate::repeat_map::RepeatMap;
 use crate::rng::RandomStream;
 use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
-use crate::sequencing::{self, FastqSink, ReadCounts, SampleFastqSpec};
+use crate::sequencing::{self, FastqSink, ReadAndArtefactCounts, SampleFastqSpec};
 use crate::somatic;
 use crate::synthetic_genome;
 use crate::targets::CaptureTargets;
@@ -69,10 +69,10 @@ pub struct SimulationSummary {
     pub(crate) target_bases: Option<usize>,
     /// Numbers of molecules, reads and artefacts of the tumour sample; `None` if no optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tumor_reads: Option<ReadCounts>,
+    pub tumor_reads: Option<ReadAndArtefactCounts>,
     /// Numbers of molecules, reads and artefacts of the normal sample; `None` if no optional effect is simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) normal_reads: Option<ReadCounts>,
+    pub(crate) normal_reads: Option<ReadAndArtefactCounts>,
 }
 
 struct SimulatedVariants {
@@ -184,7 +184,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let SimulatedVariants { tumour, germline, foreign, mitochondria, unstable } = &variants;
 
     let recurrent = recurrent_errors::draw_recurrent_errors(&nuclear, &params.recurrent);
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     if let OutputTarget::Folder(out) = to {
         std::fs::create_dir_all(out).map_err(Error::add_path_to_error(out))?;
         genome.write_fasta(&out.join("genome.fa"), &mut set)?;
@@ -196,12 +196,12 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
             write_repeats_bed(&nuclear, &laid, &repeats, &mut set)?;
         }
         write_truth(genome, params, &variants, threads, out, &mut set)?;
-        let recurrent = (!recurrent.is_empty()).then(|| truth::format_recurrent_vcf(genome, &recurrent));
+        let recurrent = (!recurrent.is_empty()).then(|| truth::format_recurrent_error_vcf(genome, &recurrent));
         write_or_remove_file(&out.join("recurrent.vcf"), recurrent, &mut set)?;
         let primers = amplicons.as_ref().map(|panel| panel.to_primer_bed(genome));
         write_or_remove_file(&out.join("primers.bed"), primers, &mut set)?;
         if let Some(targets) = &targets {
-            write_file_into_set(&out.join("targets.bed"), targets.to_bed(genome).as_bytes(), &mut set)?;
+            write_file_and_add_to_set(&out.join("targets.bed"), targets.to_bed(genome).as_bytes(), &mut set)?;
         }
     }
     drop(laid);
@@ -245,7 +245,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
                 FastqSink::Files(paths, &mut set)
             }
             OutputTarget::Stream(wanted, out) if *wanted == sample => FastqSink::Stream(&mut **out),
-            OutputTarget::Stream(..) => return Ok(ReadCounts::default()),
+            OutputTarget::Stream(..) => return Ok(ReadAndArtefactCounts::default()),
         };
         let output = SampleFastqSpec {
             interleaved: matches!(sink, FastqSink::Stream(_)),
@@ -282,7 +282,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     };
     let report = serde_json::json!({ "schema": SUMMARY_SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
     if let OutputTarget::Folder(out) = to {
-        write_file_into_set(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
+        write_file_and_add_to_set(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
     }
     set.publish_all()?;
     Ok(summary)
@@ -332,7 +332,7 @@ fn place_all_variants(
     let mut tumour = Tumour::without_variants(nuclear, &params.somatic.subclones, ploidy)?;
     let mut wanted = params.somatic.clone();
     if let (Some(targets), Some(capture)) = (targets, &params.capture) {
-        ground.restrict_to_spans(Some(&targets.spans));
+        ground.restrict_draws_to_spans(Some(&targets.spans));
         if capture.fewer_variants {
             wanted = wanted.scaled_to_targets(targets.total_bases());
         }
@@ -357,7 +357,7 @@ fn place_all_variants(
         unstable = msi::resize_microsatellites(site, &params.unstable)?;
         Ok(())
     })?;
-    ground.restrict_to_spans(None);
+    ground.restrict_draws_to_spans(None);
     let germline = germline::place_germline_variants(
         nuclear,
         &tumour.ploidy,
@@ -389,9 +389,9 @@ fn place_all_variants(
 }
 
 /// Writes `text` to a file and adds the file to `set`. Without text, removes the file of an earlier run.
-fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut FileSet) -> Result<()> {
+fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut AtomicFileSet) -> Result<()> {
     match text {
-        Some(text) => write_file_into_set(path, text.as_bytes(), set),
+        Some(text) => write_file_and_add_to_set(path, text.as_bytes(), set),
         None => {
             set.remove_on_publish(path.to_owned());
             Ok(())
@@ -399,12 +399,17 @@ fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut FileSet) ->
     }
 }
 
-fn write_repeats_bed(genome: &Genome, laid: &[ElementTrack], path: &Path, set: &mut FileSet) -> Result<()> {
+fn write_repeats_bed(
+    genome: &Genome,
+    laid: &[RepeatAndGapAnnotation],
+    path: &Path,
+    set: &mut AtomicFileSet,
+) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
         laid.write_bed(name, seq.len(), &mut file)?;
     }
-    set.add_file(file.flush_buffer()?);
+    set.add_file(file.flush_to_partial_file()?);
     Ok(())
 }
 
@@ -414,7 +419,7 @@ fn write_truth(
     variants: &SimulatedVariants,
     threads: usize,
     out: &Path,
-    set: &mut FileSet,
+    set: &mut AtomicFileSet,
 ) -> Result<()> {
     let SimulatedVariants { tumour, germline, foreign, mitochondria, .. } = variants;
     let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
@@ -425,7 +430,7 @@ fn write_truth(
     };
     let repeats = RepeatMap::from_spans(genome, truth::repeat_lookup_spans(tumour, patient), threads);
     let annotator = TruthRecordBuilder { genome, repeats: &repeats, ploidy: &tumour.ploidy };
-    let mut write = |name: &str, text: String| write_file_into_set(&out.join(name), text.as_bytes(), set);
+    let mut write = |name: &str, text: String| write_file_and_add_to_set(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::format_somatic_vcf(&annotator, tumour, patient, sample))?;
     write("germline.vcf", truth::format_germline_vcf(genome, &tumour.ploidy, germline, patient))?;
     if let Some(foreign) = foreign {
@@ -528,7 +533,7 @@ mod tests {
         let plain = files(&wanted, 1);
         wanted.sequencing.true_positions = true;
         let told = files(&wanted, 2);
-        let genome = synthetic_genome::generate_genome(400_000, 2, None, &mut Rng::from_labels(9, &[0]));
+        let genome = synthetic_genome::generate_genome(400_000, 2, None, &mut Rng::from_seed_and_labels(9, &[0]));
         let (mut placed, mut all, mut close) = (0, 0, 0);
         for (before, after) in plain.iter().zip(&told).filter(|(file, _)| file.0.ends_with("fq.gz")) {
             let mate = usize::from(after.0.ends_with("_2.fq.gz"));
@@ -560,7 +565,8 @@ mod tests {
     /// A tumour without germline variants, with its genome and the chromosomes of each haplotype.
     fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
         let params = params(300_000, contigs, seed);
-        let genome = synthetic_genome::generate_genome(300_000, contigs, None, &mut Rng::from_labels(seed, &[0]));
+        let genome =
+            synthetic_genome::generate_genome(300_000, contigs, None, &mut Rng::from_seed_and_labels(seed, &[0]));
         let tumour = place_all_variants(&genome, &genome, &params, None).unwrap().tumour;
         let haplotypes = [0, 1].map(|h| {
             let edits = haplotype_edits(&genome, &tumour, &[], Some(0), h);

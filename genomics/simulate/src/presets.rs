@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::amplicons::AmpliconParams;
 use crate::sequencing::{
-    AdapterType, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
+    AdapterType, CoverageParams, ION_TORRENT_HOMOPOLYMER_ERROR_RATE, InsertModel, LibraryParams, SequencerParams,
+    SequencingParams,
 };
 use crate::targets::{CaptureParams, TargetSource};
 
@@ -187,7 +188,7 @@ impl LibraryPreset {
                 reads.library = LibraryParams { short_inserts: 0.01, oxidation: 2e-5, pcr_errors: 1e-5, ..library };
                 reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.2 };
                 reads.machine = SequencerParams {
-                    homopolymer_errors: ION_HOMOPOLYMER_ERRORS,
+                    homopolymer_errors: ION_TORRENT_HOMOPOLYMER_ERROR_RATE,
                     trimmed: 0.1,
                     sequencing_slippage: 1.0,
                     ..Default::default()

@@ -29,7 +29,7 @@ const RECURRENT_STREAM_LABEL: u64 = 0x7265_6375_7272;
 
 /// Draws the recurrent errors of a genome, sorted by position, at most one per base.
 pub(crate) fn draw_recurrent_errors(genome: &Genome, params: &RecurrentErrorParams) -> Vec<RecurrentError> {
-    let mut rng = Rng::from_labels(params.seed, &[RECURRENT_STREAM_LABEL]);
+    let mut rng = Rng::from_seed_and_labels(params.seed, &[RECURRENT_STREAM_LABEL]);
     let total = genome.length_bp();
     let mut places: Vec<RecurrentError> = Vec::with_capacity(params.places);
     for _ in 0..if total > 0 { params.places } else { 0 } {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn places_are_the_genomes_own() {
-        let genome = synthetic_genome::generate_genome(300_000, 2, None, &mut Rng::from_labels(1, &[]));
+        let genome = synthetic_genome::generate_genome(300_000, 2, None, &mut Rng::from_seed_and_labels(1, &[]));
         let of = |places, seed| draw_recurrent_errors(&genome, &RecurrentErrorParams { places, seed });
         let places = of(500, 1);
         assert!(places.len() > 495 && places == of(500, 1) && places != of(500, 2));

@@ -101,7 +101,7 @@ impl ReferenceOrigins {
     /// Finds reference bases on the chromosome. For each copy of each base, calls `each` with the index of the base in
     /// `sorted`, its position on the chromosome, and whether the chromosome has the reverse complement there. `sorted`
     /// are the positions to the left of the bases.
-    pub(crate) fn for_each_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
+    pub(crate) fn for_each_base_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
         for segment in &self.segments {
             let ContigSpan { contig, start, end } = segment.span;
             let first = sorted.partition_point(|at| *at < GenomePosition { contig, pos: start });

@@ -10,7 +10,7 @@ use crate::genome::Genome;
 use crate::variant::ContigSpan;
 
 /// Length of the k-mers that define a repeat, bp.
-pub(crate) const REPEAT_KMER_BP: usize = 31;
+pub(crate) const REPEAT_DETECTION_KMER_BP: usize = 31;
 
 /// Minimum number of bits of the Bloom filter per stored k-mer. More bits give fewer false positives and take more
 /// memory.
@@ -26,8 +26,8 @@ pub(crate) struct RepeatMap<'a> {
 
 /// Returns the bases `start..end`, extended by one k-mer length on both sides.
 fn bases_around(seq: &[u8], start: usize, end: usize) -> &[u8] {
-    let from = start.saturating_sub(REPEAT_KMER_BP).min(seq.len());
-    &seq[from..(end + REPEAT_KMER_BP).clamp(from, seq.len())]
+    let from = start.saturating_sub(REPEAT_DETECTION_KMER_BP).min(seq.len());
+    &seq[from..(end + REPEAT_DETECTION_KMER_BP).clamp(from, seq.len())]
 }
 
 /// Bloom filter with one hash function, which rejects most k-mers that are in no requested span.
@@ -109,10 +109,10 @@ fn for_each_kmer(seq: &[u8], mut f: impl FnMut(u64)) {
             filled = 0;
             continue;
         }
-        forward = ((forward << 2) | c) & (u64::MAX >> (64 - 2 * REPEAT_KMER_BP));
-        reverse = (reverse >> 2) | ((3 - c) << (2 * (REPEAT_KMER_BP - 1)));
+        forward = ((forward << 2) | c) & (u64::MAX >> (64 - 2 * REPEAT_DETECTION_KMER_BP));
+        reverse = (reverse >> 2) | ((3 - c) << (2 * (REPEAT_DETECTION_KMER_BP - 1)));
         filled += 1;
-        if filled >= REPEAT_KMER_BP {
+        if filled >= REPEAT_DETECTION_KMER_BP {
             f(forward.min(reverse));
         }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn marks_copies_on_both_strands_and_nothing_else() {
-        let mut rng = Rng::from_labels(3, &[]);
+        let mut rng = Rng::from_seed_and_labels(3, &[]);
         let mut seq: Vec<u8> = (0..2000).map(|_| rng.draw_base(0.5)).collect();
         let copy = dna::reverse_complement(&seq[500..560]);
         seq.splice(1500..1560, copy);

@@ -49,7 +49,7 @@ pub(crate) enum RandomStream {
 impl Rng {
     /// Creates the generator of the random stream with this seed and these labels, such as a purpose and a block
     /// number. Streams with different labels are independent, so threads may process blocks in any order.
-    pub(crate) fn from_labels(seed: u64, labels: &[u64]) -> Self {
+    pub(crate) fn from_seed_and_labels(seed: u64, labels: &[u64]) -> Self {
         let start = mix_bits(seed.wrapping_add(GOLDEN_GAMMA));
         Rng(labels.iter().fold(start, |s, &l| mix_bits(s ^ mix_bits(l.wrapping_add(GOLDEN_GAMMA)))))
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn streams_are_repeatable_and_apart() {
-        let draw = |seed, labels: &[u64]| Rng::from_labels(seed, labels).next_u64();
+        let draw = |seed, labels: &[u64]| Rng::from_seed_and_labels(seed, labels).next_u64();
         assert_eq!(draw(1, &[2, 3]), draw(1, &[2, 3]));
         assert_ne!(draw(1, &[2, 3]), draw(1, &[3, 2]));
         assert_ne!(draw(1, &[2, 3]), draw(2, &[2, 3]));
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn moments_are_right() {
-        let mut rng = Rng::from_labels(7, &[]);
+        let mut rng = Rng::from_seed_and_labels(7, &[]);
         let n = 100_000;
         let mean = (0..n).map(|_| rng.draw_gaussian(400.0, 60.0)).sum::<f64>() / f64::from(n);
         assert!((mean - 400.0).abs() < 1.0, "{mean}");

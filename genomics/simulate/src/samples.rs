@@ -80,7 +80,7 @@ impl<'a> SequencingInputs<'a> {
     pub(crate) fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
         let reads = &self.params.sequencing;
         let seed = self.params.rng_for_stream(sample.stream).next_u64();
-        let random = |what: SampleStream| Rng::from_labels(seed, &[u64::MAX - what as u64]);
+        let random = |what: SampleStream| Rng::from_seed_and_labels(seed, &[u64::MAX - what as u64]);
         let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
         let shared = self.params.rng_for_stream(RandomStream::Coverage);
         let coverage =
@@ -135,7 +135,7 @@ impl<'a> SequencingInputs<'a> {
         let mut anywhere = sample.depth * known / per_pair * content;
         let mut foreign_anywhere = anywhere * foreign;
         if let (Some(targets), Some(capture)) = (self.targets, &self.params.capture) {
-            let caught = TargetCopies::find_target_copies(&patient, targets, inserts.upper_insert_size_bp());
+            let caught = TargetCopies::find_target_copies(&patient, targets, inserts.rarely_exceeded_insert_bp());
             if caught.is_empty() {
                 return Err(Error::Parameters("the tumour has no copy of any target; choose other targets".into()));
             }
@@ -147,7 +147,7 @@ impl<'a> SequencingInputs<'a> {
             let others = TargetCopies::find_target_copies(
                 &self.cells.foreign_mixture(),
                 targets,
-                inserts.upper_insert_size_bp(),
+                inserts.rarely_exceeded_insert_bp(),
             );
             if others.is_empty() {
                 // Another species has no targets.

@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
-        let genome = generate_genome(300_001, 3, None, &mut Rng::from_labels(1, &[]));
+        let genome = generate_genome(300_001, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         assert_eq!(genome.length_bp(), 300_001);
         assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
         assert!(genome.seqs.iter().all(|seq| seq.iter().all(|b| b"ACGT".contains(b))));
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn repeats_are_as_frequent_as_asked() {
-        let share = |repeats| repeated_share(&generate_genome(1_000_000, 1, repeats, &mut Rng::from_labels(2, &[])));
+        let share =
+            |repeats| repeated_share(&generate_genome(1_000_000, 1, repeats, &mut Rng::from_seed_and_labels(2, &[])));
         let [none, usual, rich] = [Some(0.0), None, Some(0.66)].map(share);
         assert!(none < 0.02, "{none}");
         assert!(usual > none + 0.05 && rich > 1.5 * usual, "{none} {usual} {rich}");

@@ -113,7 +113,7 @@ mod tests {
             }
             found
         };
-        let mut rng = crate::rng::Rng::from_labels(4, &[]);
+        let mut rng = crate::rng::Rng::from_seed_and_labels(4, &[]);
         let mut all = 0;
         for length in (0..60).chain([1000, 5000]) {
             for _ in 0..20 {

@@ -210,9 +210,10 @@ mod tests {
 
     #[test]
     fn made_targets_are_exons_in_clusters() {
-        let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_labels(1, &[]));
+        let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         for (source, share, exon) in [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)] {
-            let targets = CaptureTargets::design_or_read(&source, &genome, &mut Rng::from_labels(2, &[])).unwrap();
+            let targets =
+                CaptureTargets::design_or_read(&source, &genome, &mut Rng::from_seed_and_labels(2, &[])).unwrap();
             let found = targets.total_bases() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
             assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
@@ -222,9 +223,10 @@ mod tests {
             let mean = targets.relative_efficiency.iter().sum::<f64>() / targets.relative_efficiency.len() as f64;
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
-        let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_labels(1, &[]));
+        let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_seed_and_labels(1, &[]));
         let targets =
-            CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_labels(2, &[])).unwrap();
+            CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_seed_and_labels(2, &[]))
+                .unwrap();
         assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
     }
 
@@ -235,7 +237,11 @@ mod tests {
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            CaptureTargets::design_or_read(&TargetSource::File(path.clone()), &genome, &mut Rng::from_labels(1, &[]))
+            CaptureTargets::design_or_read(
+                &TargetSource::File(path.clone()),
+                &genome,
+                &mut Rng::from_seed_and_labels(1, &[]),
+            )
         };
         let read = targets("track x\nb 10 20 x\na\t500\t600\na 590 610\n\n").unwrap();
         let span = |contig, start, end| ContigSpan { contig, start, end };

@@ -74,7 +74,7 @@ fn bases_to_string(bases: &[u8]) -> String {
 }
 
 /// Returns POS (1-based), REF and ALT of a small variant; for an indel REF and ALT begin with the base before it.
-pub(crate) fn vcf_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
+pub(crate) fn vcf_pos_and_alleles(genome: &Genome, edit: &SequenceEdit) -> (usize, String, String) {
     if edit.is_substitution() {
         return (edit.position.pos + 1, bases_to_string(&edit.removed), bases_to_string(&edit.added));
     }
@@ -161,7 +161,7 @@ pub(crate) fn format_germline_vcf(
     mitochondrion: Option<&MitochondrialVariants>,
 ) -> String {
     let record = |(i, g): (usize, &GermlineVariant)| {
-        let (pos, reference, alternate) = vcf_alleles(genome, &g.edit);
+        let (pos, reference, alternate) = vcf_pos_and_alleles(genome, &g.edit);
         let genotype = phased_genotype(g.haplotypes, ploidy.present_haplotypes(g.edit.position.contig));
         TruthRecord {
             contig: g.edit.position.contig,
@@ -178,7 +178,7 @@ pub(crate) fn format_germline_vcf(
 }
 
 /// Formats the recurrent sequencing errors as VCF text. No sample has them as variants.
-pub(crate) fn format_recurrent_vcf(genome: &Genome, places: &[RecurrentError]) -> String {
+pub(crate) fn format_recurrent_error_vcf(genome: &Genome, places: &[RecurrentError]) -> String {
     let record = |(i, place): (usize, &RecurrentError)| TruthRecord {
         contig: place.position.contig,
         pos: place.position.pos + 1,
@@ -209,7 +209,7 @@ impl TruthRecordBuilder<'_> {
 
     fn small_record(&self, placed: &PlacedVariant<SequenceEdit>, af: f64) -> TruthRecord {
         let edit = &placed.variant;
-        let (pos, reference, alternate) = vcf_alleles(self.genome, edit);
+        let (pos, reference, alternate) = vcf_pos_and_alleles(self.genome, edit);
         let flags = self.repeat_flags(&[], Some(edit.reference_span()));
         let cluster = placed.cluster.map_or_else(String::new, |n| format!(";CLUSTER={n}"));
         TruthRecord {

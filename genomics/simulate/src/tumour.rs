@@ -137,13 +137,13 @@ impl Tumour {
     }
 
     /// Returns whether two positions are in the affected span of the same structural variant, or both in none.
-    pub(crate) fn are_in_same_structural_variant(&self, a: GenomePosition, b: GenomePosition) -> bool {
+    pub(crate) fn are_in_same_or_no_structural_variant(&self, a: GenomePosition, b: GenomePosition) -> bool {
         let variant = |at| self.enclosing_structural(at).map(std::ptr::from_ref);
         variant(a) == variant(b)
     }
 
     /// Returns whether the tumour has a haplotype on which a small variant can be placed at a position.
-    pub(crate) fn has_haplotype_for(&self, at: GenomePosition) -> bool {
+    pub(crate) fn has_haplotype_for_variant_at(&self, at: GenomePosition) -> bool {
         self.required_haplotype(at).is_none_or(|haplotype| !self.is_haplotype_lost(at.contig, haplotype))
     }
 
@@ -173,14 +173,14 @@ impl Tumour {
     /// Returns the number of copies of a position that tumour cells gained (negative: lost) as whole chromosomes,
     /// averaged over the tumour cells.
     fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
-        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.extra_copies_at(at)).sum::<f64>();
+        let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.extra_chromosome_copies_at(at)).sum::<f64>();
         self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()
     }
 
     /// Returns the number of copies of a variant at `at`, averaged over the tumour cells.
     fn mean_allele_copies<V>(&self, placed: &PlacedVariant<V>, at: GenomePosition) -> f64 {
         let beyond_one = |population: usize| {
-            let (all, late) = self.karyotypes[population][placed.haplotype].count_base_copies(at);
+            let (all, late) = self.karyotypes[population][placed.haplotype].count_all_and_late_copies(at);
             let count = if placed.carriers == CarrierCopies::All { all } else { late };
             self.population_shares[population] * (count as f64 - 1.0)
         };

@@ -45,7 +45,7 @@ impl VariantPlacer<'_, '_> {
     /// a haplotype there.
     pub(crate) fn can_place_small_variant(&self, made: &ProposedVariant) -> bool {
         self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
-            && self.tumour.has_haplotype_for(made.edit.position)
+            && self.tumour.has_haplotype_for_variant_at(made.edit.position)
     }
 
     /// Adds a structural variant to a random haplotype of all tumour cells of `clone`. Returns `false`, without
@@ -55,7 +55,9 @@ impl VariantPlacer<'_, '_> {
             return false;
         }
         let first = self.rng.draw_below(2);
-        [first, 1 - first].into_iter().any(|haplotype| self.apply_to_haplotype(haplotype, clone, &variant))
+        [first, 1 - first]
+            .into_iter()
+            .any(|haplotype| self.apply_structural_variant_in_clone(haplotype, clone, &variant))
     }
 
     /// Returns whether a structural variant can be placed: its breakpoints and affected span are free, and it changes
@@ -72,7 +74,12 @@ impl VariantPlacer<'_, '_> {
 
     /// Applies a structural variant to a haplotype in all cell populations with `clone`, and records it. Returns
     /// `false`, without changes, if the haplotype lacks a breakpoint or the variant cannot be applied.
-    pub(crate) fn apply_to_haplotype(&mut self, haplotype: usize, clone: usize, variant: &StructuralVariant) -> bool {
+    pub(crate) fn apply_structural_variant_in_clone(
+        &mut self,
+        haplotype: usize,
+        clone: usize,
+        variant: &StructuralVariant,
+    ) -> bool {
         let cuts = variant.breakpoints();
         if cuts.iter().any(|c| self.tumour.is_haplotype_lost(c.contig, haplotype)) {
             return false;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::Change;
 use crate::locus::Locus;
-use crate::molecule_vote::ChangePairSupport;
+use crate::molecule_vote::TwoChangeMoleculeCounts;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::ErrorModel;
 
@@ -63,7 +63,7 @@ pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
 
 /// The change that two adjacent substitutions form together, and how many molecules of all samples show both, or only
 /// one of them.
-pub(crate) type JointChangeSupport = (Change, ChangePairSupport);
+pub(crate) type JointChangeSupport = (Change, TwoChangeMoleculeCounts);
 
 /// For each pair of adjacent substitutions of the contig of `loci[l]`, counts the molecules that show both, or only one
 /// of them.
@@ -80,9 +80,9 @@ pub fn count_change_pair_support(
     }
     let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
     let count = |[a, b]: [usize; 2]| {
-        let mut shared = ChangePairSupport::default();
+        let mut shared = TwoChangeMoleculeCounts::default();
         for (first, second) in evidence.molecule_votes(a).iter().zip(&evidence.molecule_votes(b)) {
-            shared.merge_counts(&ChangePairSupport::from_votes(first, second));
+            shared.merge_counts(&TwoChangeMoleculeCounts::from_votes(first, second));
         }
         merge_substitutions(&contig.changes[a].change, &contig.changes[b].change).map(|change| (change, shared))
     };
@@ -93,7 +93,7 @@ pub fn count_change_pair_support(
 /// of each contig; if several contigs show the same substitutions, the counts with the most molecules that show both
 /// are used.
 pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = JointChangeSupport>) {
-    let mut best: HashMap<Change, ChangePairSupport> = HashMap::new();
+    let mut best: HashMap<Change, TwoChangeMoleculeCounts> = HashMap::new();
     for (change, shared) in joint_counts {
         let known = best.entry(change).or_insert(shared);
         if shared.both > known.both {

@@ -15,9 +15,9 @@ use crate::circular_contig::OriginWindow;
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
 use crate::event_model;
 use crate::explanation::{Explanation, ExplanationMethod};
-use crate::family_allele;
 use crate::minisatellite::find_imperfect_minisatellites;
-use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use crate::repeat_family_allele;
+use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// A change on a contig, with the sequences without this change with which reads are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ const MIN_REPEAT_BASES: usize = 10;
 /// Number of leading bases that form a tandem repeat; 0 if they form none.
 fn leading_repeat_len(bases: &[&u8]) -> usize {
     let run = |unit: usize| unit + bases.iter().zip(&bases[unit..]).take_while(|(a, b)| a == b).count();
-    (1..=MAX_REPEAT_UNIT_BP.min(bases.len())).map(run).filter(|&n| n >= MIN_REPEAT_BASES).max().unwrap_or(0)
+    (1..=MAX_SHORT_REPEAT_UNIT_BP.min(bases.len())).map(run).filter(|&n| n >= MIN_REPEAT_BASES).max().unwrap_or(0)
 }
 
 /// Minimum length in bases of a gap between two segments in which an inversion is searched.
@@ -165,21 +165,21 @@ impl AlignedContig {
     /// sequence. `None` if one of its changes has no position there.
     fn convert_from_window(mut self, window: &OriginWindow) -> Option<AlignedContig> {
         for found in &mut self.changes {
-            found.change = window.convert_change(found.change.clone())?;
+            found.change = window.convert_change_from_window(found.change.clone())?;
         }
-        self.diagonals = window.convert_diagonals(self.diagonals, self.seq.len());
+        self.diagonals = window.convert_diagonals_from_window(self.diagonals, self.seq.len());
         Some(self)
     }
 
     /// Whether most other members of the repeat family have the contig's bases at `range`.
-    pub(crate) fn is_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn is_repeat_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
         let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
         // Neighbouring substitutions may have been joined.
         has(range.clone()) || range.len() > 1 && range.clone().all(|at| has(at..at + 1))
     }
 
     /// Whether a candidate k-mer covers a change whose contig range is `at`.
-    pub(crate) fn has_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn is_covered_by_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
@@ -203,7 +203,7 @@ fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
 pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
     let segments = select_segments(contig, hits, genome);
     if let Some(window) = OriginWindow::around_segments(&segments, contig.seq.len(), genome) {
-        let hits = window.convert_hits(hits);
+        let hits = window.convert_hits_to_window(hits);
         let aligned = align_segments(contig, &hits, select_segments(contig, &hits, &window.genome), &window.genome);
         if let Some(aligned) = aligned.convert_from_window(&window) {
             return aligned;
@@ -235,7 +235,7 @@ fn align_segments(contig: &Contig, hits: &[Hit], segments: Vec<ContigSegment>, g
     }
     oriented.detect_inversions();
     let (contig_changes, ends, explanations) = oriented.find_changes();
-    let family_alleles = oriented.find_family_alleles(&contig_changes, hits, flipped);
+    let family_alleles = oriented.find_repeat_family_alleles(&contig_changes, hits, flipped);
     AlignedContig { explanations, ..oriented.add_genome_flanks(contig_changes, ends, family_alleles) }
 }
 
@@ -411,7 +411,7 @@ impl OrientedContig<'_> {
         if is_unaligned || ends.iter().any(|segment| segment.query_len() < MIN_COPIED_END_BASES) {
             return None;
         }
-        if let Some(alignment) = event_model::align_copied_stretches(&stretches, MAX_UNALIGNED_END_BASES) {
+        if let Some(alignment) = event_model::alignment_from_copied_stretches(&stretches, MAX_UNALIGNED_END_BASES) {
             return Some((self.changes_of_alignment(&alignment, region, bases, query, mapq, true), ends));
         }
         let [a, b] = &stretches[..] else { return None };
@@ -426,7 +426,7 @@ impl OrientedContig<'_> {
 
     /// Ranges of changes whose bases most other members of the repeat family have. `hits` are those of the contig
     /// before it was oriented; `flipped` means that it was reverse-complemented.
-    fn find_family_alleles(
+    fn find_repeat_family_alleles(
         &self,
         contig_changes: &[ContigChange],
         hits: &[Hit],
@@ -439,7 +439,7 @@ impl OrientedContig<'_> {
             .filter(|f| matches!(f.change, Change::Allele { .. }))
             .map(|f| flip(f.contig_range.clone()));
         let seq = if flipped { Cow::Owned(reverse_complement(&self.seq)) } else { Cow::Borrowed(&self.seq) };
-        let found = family_allele::find_family_alleles(&seq, ranges, &self.segments, hits, self.genome);
+        let found = repeat_family_allele::find_repeat_family_alleles(&seq, ranges, &self.segments, hits, self.genome);
         found.into_iter().map(flip).collect()
     }
 

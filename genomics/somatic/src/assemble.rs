@@ -145,7 +145,7 @@ impl<'a> StackConsensus<'a> {
 
     /// Keeps only reads that have at least `seed` bases (the length of the seed k-mer) within a range of the consensus.
     fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
-        let mut columns = GaplessStack::with_columns_of_reads(self.stack.iter().map(|s| s.start_and_read()));
+        let mut columns = GaplessStack::empty_with_columns_for_reads(self.stack.iter().map(|s| s.start_and_read()));
         let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
         self.stack
             .retain(|s| (s.placement.start + s.read.seq.len() as i32).min(to) - s.placement.start.max(from) >= seed);

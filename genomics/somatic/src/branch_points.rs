@@ -37,7 +37,7 @@ pub(crate) fn select_reads_of_seed_locus(
         (2 * at + read.seq.len() as i32 - seed.start - seed.end).abs()
     };
     others.sort_by_key(|i| (from_seed(i), *i));
-    let mut columns = GaplessStack::with_columns_of_reads(reads.iter().copied());
+    let mut columns = GaplessStack::empty_with_columns_for_reads(reads.iter().copied());
     selected.iter().for_each(|&i| columns.add_read(reads[i].0, reads[i].1));
     for i in others {
         let (at, read) = reads[i];

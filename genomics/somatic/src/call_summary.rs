@@ -80,7 +80,7 @@ pub struct CallSummary {
     pub sample_summary: SampleSummary,
     /// Summaries of the tumours after the first, in their order; empty with a single tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub other_tumours: Vec<AdditionalTumour>,
+    pub other_tumours: Vec<AdditionalTumourSummary>,
     /// Calls whose new sequence equals a screened sequence, for example of a virus.
     pub screened_calls: Vec<ScreenHit>,
     /// Number of items that each stage produced and skipped, with reasons.
@@ -107,7 +107,7 @@ pub struct CallSummary {
 impl CallSummary {
     /// Builds a summary for an additional tumour, as if it were the only tumour of the call. It has no calls, and none
     /// of the properties that are known for the first tumour only.
-    pub fn summary_for_additional_tumour(&self, other: &AdditionalTumour) -> CallSummary {
+    pub fn summary_for_additional_tumour(&self, other: &AdditionalTumourSummary) -> CallSummary {
         let sample = self.samples.iter().position(|sample| *sample == other.sample).unwrap_or_default();
         CallSummary {
             command: self.command.clone(),
@@ -121,7 +121,7 @@ impl CallSummary {
             panel: self.panel.clone(),
             known: self.known.clone(),
             annotation: self.annotation.clone(),
-            targets: self.targets.as_ref().map(|targets| targets.summary_of_pair(sample)),
+            targets: self.targets.as_ref().map(|targets| targets.summary_of_sample_pair(sample)),
             k: self.k,
             resources: self.resources.clone(),
             units: Vec::new(),
@@ -148,7 +148,7 @@ impl CallSummary {
 
 /// Summary of one tumour after the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AdditionalTumour {
+pub struct AdditionalTumourSummary {
     /// Name of the tumour sample.
     pub sample: String,
     /// Library metrics of this tumour and the normal.

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, reverse_complement_kmer};
 pub use genuma_pair::error_threshold::min_count_above_errors_at_depth;
-use genuma_pair::error_threshold::{MAX_BASE_ERROR_RATE, min_count_above_expected_errors};
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::error_threshold::{MAX_RATE_OF_SPECIFIC_WRONG_BASE, min_count_above_expected_errors};
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
-use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_have_two_alleles};
+use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_yield_alleles_or_errors};
 
 /// A candidate k-mer of a tumour: a k-mer that the tumour has and the normal lacks, or has much less often. Its root
 /// consists of its k−2 middle bases.
@@ -75,7 +75,7 @@ const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 
 /// Maximum probability that a read has one given wrong base at a position, if the base has quality
 /// [`HIGH_BASE_QUALITY`] or more. Empirical.
-const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_BASE_ERROR_RATE / 5.0;
+const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_RATE_OF_SPECIFIC_WRONG_BASE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
 pub const HIGH_BASE_QUALITY: u8 = 30;
 /// Minimum number of molecules with high-quality bases that support a candidate whose count alone is too low.
@@ -174,7 +174,7 @@ impl CandidateSelector {
         min_tumour_count: u32,
         kmers: [u64; 2],
         depth: f64,
-        libraries: &LibraryModel,
+        libraries: &SamplePairLibraryProperties,
     ) -> CandidateSelector {
         let ratio = kmers[NORMAL_SAMPLE as usize] as f64 / kmers[TUMOUR_SAMPLE as usize].max(1) as f64;
         let error_rate = libraries.tumour.error_rate;
@@ -218,7 +218,7 @@ impl CandidateSelector {
 
     /// Number of roots for which each sample has only one first and last base, and these differ between the samples.
     /// Two people have many such roots, one person hardly any.
-    pub fn genotype_mismatches(&self) -> u64 {
+    pub fn num_genotype_mismatches(&self) -> u64 {
         self.mismatched_roots.load(Relaxed)
     }
 
@@ -331,7 +331,7 @@ impl CandidateSelector {
         }
         let each = || root.counts.iter().map(&view);
         if self.number != POOLED_SELECTOR_NUMBER
-            && may_have_two_alleles(root.root, each, [root_in_normal, root_in_tumour])
+            && may_yield_alleles_or_errors(root.root, each, [root_in_normal, root_in_tumour])
         {
             let counts = root.counts.each_ref().map(&view);
             self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);

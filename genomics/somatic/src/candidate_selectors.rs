@@ -5,7 +5,7 @@
 //! number of errors expected at this depth.
 
 use genuma_kmers::RootCounters;
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 use crate::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
@@ -29,13 +29,14 @@ impl CandidateSelectors {
         kmers: &[u64],
         genome_bases: Option<u64>,
         max_novel_candidates: u64,
-        libraries: &[LibraryModel],
+        libraries: &[SamplePairLibraryProperties],
     ) -> CandidateSelectors {
         let (normal, tumours) = (kmers[usize::from(NORMAL_SAMPLE)], &kmers[usize::from(TUMOUR_SAMPLE)..]);
         let selector = |number: u8, tumour: u64| {
             let depth = genome_bases.map_or(0.0, |bases| tumour as f64 / bases.max(1) as f64);
             let own = usize::from(number).checked_sub(usize::from(TUMOUR_SAMPLE)).and_then(|own| libraries.get(own));
-            let libraries = own.cloned().unwrap_or_else(|| LibraryModel::pool_tumour_libraries(libraries));
+            let libraries =
+                own.cloned().unwrap_or_else(|| SamplePairLibraryProperties::pool_tumour_libraries(libraries));
             CandidateSelector::for_tumour(k, min_tumour_count, [normal, tumour], depth, &libraries)
                 .with_novel_kmer_limit(max_novel_candidates)
                 .with_selector_number(number)
@@ -88,7 +89,7 @@ impl CandidateSelectors {
     }
 
     /// For each tumour the number of roots at which it and the normal have different alleles, as two people do.
-    pub fn genotype_mismatches(&self) -> Vec<u64> {
-        self.per_tumour.iter().map(CandidateSelector::genotype_mismatches).collect()
+    pub fn num_genotype_mismatches(&self) -> Vec<u64> {
+        self.per_tumour.iter().map(CandidateSelector::num_genotype_mismatches).collect()
     }
 }

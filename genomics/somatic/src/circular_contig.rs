@@ -51,7 +51,7 @@ impl OriginWindow {
 
     /// Converts the mapper's hits in the window from positions of the genome to positions of the window. Drops other
     /// hits.
-    pub(crate) fn convert_hits(&self, hits: &[Hit]) -> Vec<Hit> {
+    pub(crate) fn convert_hits_to_window(&self, hits: &[Hit]) -> Vec<Hit> {
         let convert = |hit: &Hit| {
             let start = if hit.ref_end <= self.flank {
                 hit.ref_start + self.flank
@@ -71,7 +71,7 @@ impl OriginWindow {
 
     /// Converts a change from positions of the window to the circular sequence. `None` for a deletion or junction
     /// across the origin, which VCF cannot represent.
-    pub(crate) fn convert_change(&self, change: Change) -> Option<Change> {
+    pub(crate) fn convert_change_from_window(&self, change: Change) -> Option<Change> {
         let convert_breakend =
             |end: Breakend| Breakend { chrom: self.chrom, pos: self.circular_position(end.pos), side: end.side };
         Some(match change {
@@ -92,7 +92,7 @@ impl OriginWindow {
     /// Converts the diagonals of an aligned contig of `len` bases from the window to the circular sequence: for the
     /// first and the last segment, the chromosome index, and the number to add to a contig coordinate to get the genome
     /// position.
-    pub(crate) fn convert_diagonals(
+    pub(crate) fn convert_diagonals_from_window(
         &self,
         diagonals: [Option<(usize, i64)>; 2],
         len: usize,

@@ -3,7 +3,7 @@
 use crate::aligned_contig::AlignedContig;
 use crate::event::CallThresholds;
 use crate::evidence::error_frequency;
-use crate::fold_back::is_fold_back_artefact;
+use crate::fold_back::is_fold_back_artefact_of_few_pairs;
 use crate::genotype::ErrorFrequency;
 
 /// Why no reads are recruited for a contig, in the order of the checks.
@@ -38,7 +38,7 @@ impl RejectReason {
             Some(RejectReason::LowQuality)
         } else if pairs < thresholds.min_molecules && (0..contig.changes.len()).all(common) {
             Some(RejectReason::TooFewPairs)
-        } else if thresholds.has_fold_back_artefacts && is_fold_back_artefact(contig, pairs) {
+        } else if thresholds.has_fold_back_artefacts && is_fold_back_artefact_of_few_pairs(contig, pairs) {
             Some(RejectReason::FoldBack)
         } else {
             None
@@ -78,7 +78,7 @@ mod tests {
     /// The reason for a contig of `pairs` pairs in which `new` replaces `old` after `before`; `quality` is the base
     /// quality of each pair.
     fn worth(before: &[u8], old: &[u8], new: &[u8], pairs: u32, quality: u16) -> Option<RejectReason> {
-        let thresholds = CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0);
+        let thresholds = CallThresholds::from_trim_counts(&Default::default(), 0, 8.0);
         worth_in_library(before, old, new, [pairs, quality.into()], &thresholds)
     }
 
@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn two_pairs_suffice_where_errors_are_measured_to_be_rare() {
         let library = |error_rate| CallThresholds {
-            min_molecules: crate::genotype::min_call_molecules(error_rate),
-            ..CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0)
+            min_molecules: crate::genotype::min_call_molecules_common_error(error_rate),
+            ..CallThresholds::from_trim_counts(&Default::default(), 0, 8.0)
         };
         let snv = |error_rate| worth_in_library(b"CCTGATGCAT", b"A", b"C", [2, 37], &library(error_rate));
         assert_eq!([None, Some(1e-4)].map(snv), [Some(RejectReason::TooFewPairs); 2]);

@@ -51,7 +51,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
         placing;
     let scan = ReferenceScan { genome, regions: None, threads, memory_bytes: memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
-    meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+    meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REJECT_REASONS.len()]);
     let (mut nowhere, mut nowhere_in_normal, mut num_repetitive_sequences, mut sequences_with_dropped_hits) =
         (0, 0, 0, 0);
@@ -131,10 +131,10 @@ fn is_mostly_normal_sequence(contig: &Contig) -> bool {
 fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &ReferenceScan<'_>) {
     let findings = placed.iter().flat_map(|one| &one.contig.changes);
     let inserted: Vec<Vec<u8>> =
-        findings.filter_map(|f| insertion_source::inserted_sequence(&f.change)).map(<[u8]>::to_vec).collect();
+        findings.filter_map(|f| insertion_source::long_inserted_sequence(&f.change)).map(<[u8]>::to_vec).collect();
     let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
     let lengths: Vec<usize> = inserted.iter().map(|bases| bases.len()).collect();
-    scan.meter.add_expected_bytes(scan.bases_to_scan(&lengths));
+    scan.meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
     let mut hits = scan.find_hits(&inserted).hits.into_iter();
     for one in placed {
         let findings = std::mem::take(&mut one.contig.changes);
@@ -188,7 +188,7 @@ mod tests {
             genome: &genome,
             threads: 2,
             memory_bytes: memory,
-            thresholds: CallThresholds::from_trimmed_reads(&Default::default(), 0, 8.0),
+            thresholds: CallThresholds::from_trim_counts(&Default::default(), 0, 8.0),
             always_kept: &asked,
             meter: &meter,
         };

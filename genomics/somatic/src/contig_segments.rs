@@ -9,7 +9,7 @@ use genuma_reads::fasta::Reference;
 
 use crate::assemble::Contig;
 use crate::change::{Breakend, RetainedSide};
-use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// Maximum distance in bp, on the genome, of two segments with the same order and orientation that are aligned as one.
 pub(crate) const MAX_JOINED_SEGMENT_DISTANCE_BP: usize = 600;
@@ -204,7 +204,7 @@ const MIN_NON_REPEAT_BASES: usize = 24;
 /// Whether a sequence is a tandem repeat except for fewer than [`MIN_NON_REPEAT_BASES`] bases. Such a sequence aligns
 /// wherever its unit is repeated, best to the longest repeat.
 fn is_tandem_repeat(seq: &[u8]) -> bool {
-    (1..=MAX_REPEAT_UNIT_BP.min(seq.len())).any(|unit| {
+    (1..=MAX_SHORT_REPEAT_UNIT_BP.min(seq.len())).any(|unit| {
         let same = seq.iter().zip(&seq[unit..]).filter(|(a, b)| a == b).count();
         same + unit + MIN_NON_REPEAT_BASES > seq.len() && same * 10 >= (seq.len() - unit) * 9
     })

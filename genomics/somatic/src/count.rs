@@ -16,20 +16,20 @@ use genuma_kmers::{
     BinGrid, CountForecast, CountParams, CountResult, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition,
     PartitionOutcome, PreparePair, RootCounters, ShardKmerIndex, count_in_partitions,
 };
-use genuma_pair::assay::{Assay, AssayHints, FragmentEndKind};
+use genuma_pair::assay::{Assay, AssayHints, RandomOrFixedEnds};
 use genuma_pair::check::expected_pairs_per_sample;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
 use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
-use genuma_pair::pair_summary::SamplePairEvidence;
+use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
 use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
 use genuma_reads::packed_reads::{self, PackedPairRecorder, PackedReadBlockIndex, PackedReadsWriter};
 use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
-use genuma_work::spill::{self, LocalObjectRange};
+use genuma_work::spill::{self, LocalCopyOfObjectRange};
 use genuma_work::unit::{self, UnitStore};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ use crate::ledger::{
 use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
-use crate::target_depth::{ReadDepthProperties, TargetDepths, TargetMarkerCounts, TargetMarkers};
+use crate::target_depth::{DepthConversionReadProperties, TargetDepths, TargetMarkerCounts, TargetMarkers};
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -71,7 +71,7 @@ pub enum Error {
 
 /// Result of counting the k-mers of all samples.
 #[derive(Serialize, Deserialize)]
-pub struct CallCounts {
+pub struct CountingResult {
     /// Candidate k-mers, sorted by k-mer.
     pub candidates: Vec<CandidateKmer>,
     /// k-mer spectrum of each sample: number of distinct k-mers by number of occurrences.
@@ -93,9 +93,9 @@ pub struct CallCounts {
     pub target_depths: Option<TargetDepths>,
     /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
     /// identity and contamination; empty if no sketch was taken.
-    pub pair_evidence: Vec<SamplePairEvidence>,
+    pub pair_evidence: Vec<ReferenceFreePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
-    pub library_models: Vec<LibraryModel>,
+    pub library_models: Vec<SamplePairLibraryProperties>,
     /// Upper limit of the ratio of the allele fraction in the normal to that in the tumour that tumour cells in the
     /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are
     /// too few.
@@ -158,7 +158,11 @@ fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedKmers
 
 /// Expected memory and scratch use of counting the k-mers of `samples` samples: see
 /// [`CountParams::forecast_resources`].
-pub fn plan_counting(params: &CountParams, samples: usize, expected: &ExpectedKmers) -> Option<CountForecast> {
+pub fn forecast_counting_resources(
+    params: &CountParams,
+    samples: usize,
+    expected: &ExpectedKmers,
+) -> Option<CountForecast> {
     match samples {
         0..=2 => params.forecast_resources::<2>(expected),
         3 | 4 => params.forecast_resources::<4>(expected),
@@ -249,9 +253,9 @@ struct ReadStats {
     aligned: Vec<RecordCounts>,
 }
 
-impl CallCounts {
+impl CountingResult {
     /// Median k-mer depth of the first tumour, without error k-mers.
-    pub(crate) fn median_depth_of_first_tumour(&self) -> f64 {
+    pub(crate) fn median_kmer_depth_of_first_tumour(&self) -> f64 {
         median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
     }
 }
@@ -290,10 +294,12 @@ fn collect_read_stats<'a>(
 impl PreparePair for PairProcessor<'_, '_> {
     fn prepare<'a>(&mut self, raw: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
         let cut = self.preprocessor.prepare(raw, sample, added);
-        self.observer
-            .add_pair(&RawAndTrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases(sample) }, sample);
+        self.observer.add_pair(
+            &RawAndTrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases_of_last_pair(sample) },
+            sample,
+        );
         if let Some(sketch_writers) = &mut self.sketch_writers {
-            sketch_writers.add_pair(cut, self.preprocessor.packed_bases(sample), sample);
+            sketch_writers.add_pair(cut, self.preprocessor.packed_bases_of_last_pair(sample), sample);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.push(cut, sample);
@@ -374,12 +380,12 @@ pub struct PartitionCountResult {
     marker_tally: Option<MarkerTally>,
     /// Counts of the marker k-mers of the targets.
     target_tally: Option<TargetMarkerCounts>,
-    /// For each tumour, what its k-mer sketch shows: see [`CallCounts::pair_evidence`]. Only the first partition
+    /// For each tumour, what its k-mer sketch shows: see [`CountingResult::pair_evidence`]. Only the first partition
     /// has it.
-    pair_evidence: Vec<SamplePairEvidence>,
+    pair_evidence: Vec<ReferenceFreePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     /// Equal for all partitions.
-    library_models: Vec<LibraryModel>,
+    library_models: Vec<SamplePairLibraryProperties>,
     /// Numbers of bases, k-mers and reads. Equal for all partitions.
     totals: SampleTotals,
 }
@@ -463,7 +469,7 @@ impl CountingUnit<'_> {
     /// # Errors
     /// Reads cannot be read, a spill file or unit cannot be written or read, a sample has no k-mers, or the scratch
     /// space is too small.
-    pub fn run_counting(&self, store: &UnitStore) -> Result<CallCounts, Error> {
+    pub fn run_counting(&self, store: &UnitStore) -> Result<CountingResult, Error> {
         let done = if store.resume { finished_partitions(store) } else { Vec::new() };
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
@@ -584,7 +590,7 @@ impl CountingUnit<'_> {
         store: &UnitStore,
         partition: Partition,
         novel: u64,
-        models: Option<&[LibraryModel]>,
+        models: Option<&[SamplePairLibraryProperties]>,
         context: CountContext<'_>,
     ) -> Result<PartitionCountResult, Error> {
         let name = partition_unit_name(partition);
@@ -612,7 +618,7 @@ impl CountingUnit<'_> {
         &self,
         partition: Partition,
         novel: u64,
-        models: Option<&[LibraryModel]>,
+        models: Option<&[SamplePairLibraryProperties]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PackedPairRecorder<'a>>), Error> {
@@ -628,7 +634,7 @@ impl CountingUnit<'_> {
         &self,
         partition: Partition,
         novel: u64,
-        models: Option<&[LibraryModel]>,
+        models: Option<&[SamplePairLibraryProperties]>,
         packed_reads: Option<(&'a PackedReadsWriter, u64)>,
         context: CountContext<'_>,
     ) -> Result<(PartitionCountResult, Vec<PackedPairRecorder<'a>>), Error> {
@@ -670,7 +676,7 @@ impl CountingUnit<'_> {
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
-        result.pair_evidence = library.sketches.iter().map(SamplePairEvidence::from_sketch).collect();
+        result.pair_evidence = library.sketches.iter().map(ReferenceFreePairEvidence::from_sketch).collect();
         result.library_models = library.models;
         self.drop_reference_kmers(&mut result)?;
         Ok((result, recorders))
@@ -678,7 +684,12 @@ impl CountingUnit<'_> {
 
     /// Creates the selectors of candidate k-mers. `kmers` has the number of k-mers of each sample, `novel` the number
     /// of novel k-mers in the partitions counted before.
-    fn new_selectors(&self, kmers: &[u64], novel: u64, libraries: &[LibraryModel]) -> CandidateSelectors {
+    fn new_selectors(
+        &self,
+        kmers: &[u64],
+        novel: u64,
+        libraries: &[SamplePairLibraryProperties],
+    ) -> CandidateSelectors {
         let max_novel = self.max_novel_candidates().saturating_sub(novel);
         let kmers = &kmers[..self.samples.num_samples()];
         CandidateSelectors::for_tumours(
@@ -736,7 +747,7 @@ impl CountingUnit<'_> {
             partition,
             candidates: counted.selected,
             spectra: counted.spectra.into_iter().take(samples).collect(),
-            genotype_mismatches: selectors.map(CandidateSelectors::genotype_mismatches).unwrap_or_default(),
+            genotype_mismatches: selectors.map(CandidateSelectors::num_genotype_mismatches).unwrap_or_default(),
             tumour_alleles: selectors
                 .map_or_else(|| vec![TumourAlleles::default(); samples - 1], CandidateSelectors::tumour_alleles),
             novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates),
@@ -776,7 +787,7 @@ impl CountingUnit<'_> {
     /// An object cannot be read or is damaged, or a sample has no k-mers.
     pub fn count_scattered_partition(
         &self,
-        scattered: &[(&ShardScatterResult, LocalObjectRange<'_>)],
+        scattered: &[(&ShardScatterResult, LocalCopyOfObjectRange<'_>)],
     ) -> Result<PartitionCountResult, Error> {
         let meter = Arc::new(ProgressCounters::new("k-mers"));
         self.progress.unit_started("count", Some(meter.clone()));
@@ -787,13 +798,13 @@ impl CountingUnit<'_> {
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
         let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_hints());
-        let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
+        let counted = genuma_kmers::count_partition_from_shards(&shards, &self.params, &meter, |kmers| {
             root_visitor(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
         drop(shards);
         let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), &recorded)?;
         if self.params.partition.number() == 0 {
-            result.pair_evidence = library.sketches.iter().map(SamplePairEvidence::from_sketch).collect();
+            result.pair_evidence = library.sketches.iter().map(ReferenceFreePairEvidence::from_sketch).collect();
         }
         result.library_models = library.models;
         Ok(result)
@@ -803,7 +814,7 @@ impl CountingUnit<'_> {
     ///
     /// # Errors
     /// There are no partitions, or they come from different reads.
-    pub fn merge_partition_results(&self, results: Vec<PartitionCountResult>) -> Result<CallCounts, Error> {
+    pub fn merge_partition_results(&self, results: Vec<PartitionCountResult>) -> Result<CountingResult, Error> {
         let parts = results.len() as u64;
         let mut all = merge_all_partitions(results)?;
         // The candidates of each partition are sorted, but not those of all together.
@@ -857,7 +868,7 @@ impl CountingUnit<'_> {
         all: PartitionCountResult,
         parts: u64,
         packed_outcome: PackedReadsOutcome,
-    ) -> Result<CallCounts, Error> {
+    ) -> Result<CountingResult, Error> {
         let all = if self.samples.has_normal() { all } else { all.without_normal_comparison() };
         let PartitionCountResult {
             mut candidates,
@@ -900,7 +911,7 @@ impl CountingUnit<'_> {
                 let line = format!("{sample}: reads whose UMI was taken from tags or from their bases");
                 ledger.add_produced("count", &line, aligned.with_umi);
             }
-            for (what, n) in aligned.describe_skipped_and_missing() {
+            for (what, n) in aligned.describe_skipped_and_missing_counts() {
                 ledger.add_skipped("count", &format!("{sample}: {what}"), n);
             }
         }
@@ -913,9 +924,9 @@ impl CountingUnit<'_> {
             left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
             left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
         }
-        let is_targeted = target_tally.is_some() || LibraryModel::has_targeted_assay(&library_models);
-        let fragment_ends = LibraryModel::fragment_ends_by_sample(&library_models);
-        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == FragmentEndKind::Fixed) {
+        let is_targeted = target_tally.is_some() || SamplePairLibraryProperties::has_targeted_assay(&library_models);
+        let fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&library_models);
+        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == RandomOrFixedEnds::Fixed) {
             let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
             let line = format!("{}: {what}", self.samples.display_name(sample));
             ledger.add_produced("count", &line, trimmed[sample].pairs);
@@ -923,7 +934,7 @@ impl CountingUnit<'_> {
         // The depths are known only after all partitions are counted.
         let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
         let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
-        let error_rates = LibraryModel::pooled_then_tumour_error_rates(&library_models);
+        let error_rates = SamplePairLibraryProperties::pooled_then_tumour_error_rates(&library_models);
         let has_error_rate = |p: &CandidateKmer| error_rates.get(usize::from(p.selector)).is_some_and(Option::is_some);
         candidates.retain(|p| {
             !p.needs_high_quality() || has_error_rate(p) || p.is_in_repeat(median_depths[usize::from(p.selector)])
@@ -996,13 +1007,13 @@ impl CountingUnit<'_> {
         let target_depths = target_tally.map(|tally| {
             let normal = libraries.first().map(|pair| &pair.normal);
             let each = normal.into_iter().chain(libraries.iter().map(|pair| &pair.tumor));
-            let reads = each.zip(&read_bases).map(|(library, &bases)| ReadDepthProperties {
+            let reads = each.zip(&read_bases).map(|(library, &bases)| DepthConversionReadProperties {
                 bases,
                 error_rate: library.errors.rate.map_or(0.0, |rate| rate.value),
             });
-            TargetDepths::from_tally(&tally, &reads.collect::<Vec<_>>(), self.params.k)
+            TargetDepths::from_marker_counts(&tally, &reads.collect::<Vec<_>>(), self.params.k)
         });
-        Ok(CallCounts {
+        Ok(CountingResult {
             candidates,
             spectra,
             bases,
@@ -1048,10 +1059,10 @@ fn root_visitor<'a, const S: usize>(
     move |root, candidates| {
         selectors.select_from_root(root, candidates);
         if let Some(marks) = &recorded.marker_kmers {
-            marks.record_root(root);
+            marks.record_root_counts(root);
         }
         if let Some(targets) = &recorded.target_markers {
-            targets.record_root(root);
+            targets.record_root_counts(root);
         }
     }
 }
@@ -1070,7 +1081,7 @@ struct LibrarySketches {
     /// One sketch for each tumour; empty if an earlier pass made the sketches.
     sketches: Vec<KmerSketch>,
     /// One library model for each tumour.
-    models: Vec<LibraryModel>,
+    models: Vec<SamplePairLibraryProperties>,
 }
 
 impl LibrarySketches {
@@ -1078,12 +1089,12 @@ impl LibrarySketches {
     fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
-            LibraryModel::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
+            SamplePairLibraryProperties::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
         };
-        let models: Vec<LibraryModel> = sketches.iter().zip(&tallies[1..]).map(model).collect();
+        let models: Vec<SamplePairLibraryProperties> = sketches.iter().zip(&tallies[1..]).map(model).collect();
         for (sketch, model) in sketches.iter_mut().zip(&models) {
             for (sample, library) in [&model.normal, &model.tumour].into_iter().enumerate() {
-                if library.fragment_ends == FragmentEndKind::Fixed {
+                if library.fragment_ends == RandomOrFixedEnds::Fixed {
                     sketch.treat_pairs_as_molecules(sample);
                 }
             }
@@ -1092,7 +1103,7 @@ impl LibrarySketches {
     }
 
     /// Library models of an earlier pass, without sketches.
-    fn from_models(models: &[LibraryModel]) -> LibrarySketches {
+    fn from_models(models: &[SamplePairLibraryProperties]) -> LibrarySketches {
         LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
     }
 }
@@ -1189,7 +1200,7 @@ mod tests {
 
     /// The merged result of two partitions, each with `novel` novel k-mers, of which `given` were output, and 10
     /// branching k-mers.
-    fn joined(novel: u64, given: u64) -> CallCounts {
+    fn joined(novel: u64, given: u64) -> CountingResult {
         let folder = tempfile::tempdir().unwrap();
         let params = CountParams {
             k: 31,
@@ -1255,7 +1266,7 @@ mod tests {
 
     #[test]
     fn too_many_unknown_kmers_are_left_out_all_of_them_and_told() {
-        let lines = |counts: &CallCounts| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
+        let lines = |counts: &CountingResult| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
         let few = joined(100, 100);
         assert_eq!((few.candidates.len(), lines(&few)), (220, 0));
         assert!(few.candidates.is_sorted());

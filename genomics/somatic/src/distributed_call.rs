@@ -29,13 +29,13 @@ use genuma_storage::step_output::{self, StepOutput, StepOutputId};
 use genuma_storage::{LocalObjectFile, RunStore};
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost};
-use genuma_work::disk_buckets::DiskBucketIndex;
-use genuma_work::spill::LocalObjectRange;
+use genuma_work::disk_buckets::DiskBucketLocation;
+use genuma_work::spill::LocalCopyOfObjectRange;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::Contig;
-use crate::count::{CallCounts, CountingUnit, PartitionCountResult, ShardScatterResult};
+use crate::count::{CountingResult, CountingUnit, PartitionCountResult, ShardScatterResult};
 use crate::error::Error;
 use crate::gene_annotation::GeneFile;
 use crate::genotyping::{self, FinishedCall, GenotypingUnit};
@@ -50,11 +50,11 @@ use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex};
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
-use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
+use crate::unit_results::{ContigAssemblyResult, ContigPlacementInputs, ContigPlacementResult};
 
 /// The plan of a distributed call: everything that determines the content of its objects in the run store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DistributedCall {
+pub struct DistributedCallPlan {
     /// Lanes of reads of each shard.
     pub shards: Vec<Vec<Lane>>,
     /// Names of the samples. There is exactly one tumour: distributed calls support no more.
@@ -183,7 +183,7 @@ impl StepTask {
     }
 }
 
-impl DistributedCall {
+impl DistributedCallPlan {
     /// Number of tasks of a kind of step: the number of shards or partitions, or 1.
     pub fn num_tasks_of_step(&self, kind: StepKind) -> u32 {
         match kind {
@@ -202,7 +202,7 @@ impl DistributedCall {
     ///
     /// # Errors
     /// The object cannot be read, is damaged, or belongs to another run.
-    pub fn find_task_output(
+    pub fn open_task_output(
         &self,
         run_store: &RunStore,
         step: StepTask,
@@ -216,14 +216,14 @@ impl DistributedCall {
 /// Value in the object of a labelling task; the object also contains the labelled pairs.
 #[derive(Serialize, Deserialize)]
 struct LabelStepResult {
-    buckets: Vec<DiskBucketIndex>,
+    buckets: Vec<DiskBucketLocation>,
 }
 
 /// Value in the object of the assembly task.
 #[derive(Serialize, Deserialize)]
 struct AssembleStepResult {
     /// Result of the counting tasks, without the candidate k-mers.
-    counts: CallCounts,
+    counts: CountingResult,
     contigs: ContigAssemblyResult,
 }
 
@@ -231,7 +231,7 @@ struct AssembleStepResult {
 #[derive(Serialize, Deserialize)]
 struct PlaceStepResult {
     /// Result of the counting tasks, without the candidate k-mers.
-    counts: CallCounts,
+    counts: CountingResult,
     /// Ledger of all earlier steps.
     ledger: Ledger,
     places: ContigPlacementResult,
@@ -242,7 +242,7 @@ struct PlaceStepResult {
 /// Value in the object of a recruiting task; the object also contains the recruited pairs.
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
-    buckets: Vec<DiskBucketIndex>,
+    buckets: Vec<DiskBucketLocation>,
     /// Number of occurrences of each recruiting k-mer in each sample.
     seen: Vec<u32>,
 }
@@ -250,7 +250,7 @@ struct RecruitStepResult {
 /// Runs tasks of a distributed call on this machine.
 pub struct TaskRunner<'a> {
     /// The plan of the call.
-    pub call: &'a DistributedCall,
+    pub call: &'a DistributedCallPlan,
     /// Run store through which the tasks exchange objects.
     pub store: &'a RunStore,
     /// Threads, memory and disk space that the task may use.
@@ -269,8 +269,12 @@ struct FetchedObject<T> {
 }
 
 impl<T> FetchedObject<T> {
-    fn file(&self) -> LocalObjectRange<'_> {
-        LocalObjectRange { name: &self.name, path: self.fetched.path(), object_offset: self.fetched.object_offset() }
+    fn file(&self) -> LocalCopyOfObjectRange<'_> {
+        LocalCopyOfObjectRange {
+            name: &self.name,
+            path: self.fetched.path(),
+            object_offset: self.fetched.object_offset(),
+        }
     }
 }
 
@@ -341,15 +345,15 @@ impl TaskRunner<'_> {
         partition: Partition,
         targets: Option<&'b Targets>,
     ) -> CountingUnit<'b> {
-        let DistributedCall { params, genome_bases, reference, screen, .. } = self.call;
+        let DistributedCallPlan { params, genome_bases, reference, screen, .. } = self.call;
         // Only a step that counts a partition has candidates, those of this partition.
         let bases = genome_bases.map(|bases| bases / u64::from(partition.num_partitions()));
         let tumours = self.call.samples.tumour_names().len();
-        let count_params = self.resources.count_params(params, bases, tumours, self.work_dir.to_owned());
+        let kmer_count_params = self.resources.kmer_count_params(params, bases, tumours, self.work_dir.to_owned());
         CountingUnit {
             lanes,
             samples: &self.call.samples,
-            params: genuma_kmers::CountParams { partition, ..count_params },
+            params: genuma_kmers::CountParams { partition, ..kmer_count_params },
             min_tumour_count: params.min_tumour_count,
             assay: params.assay,
             genome_bases: *genome_bases,
@@ -391,7 +395,7 @@ impl TaskRunner<'_> {
     }
 
     /// Reads and merges the results of all counting tasks.
-    fn read_counts(&self) -> Result<CallCounts, Error> {
+    fn read_counts(&self) -> Result<CountingResult, Error> {
         self.read_result(StepTask { kind: StepKind::Pick, number: 1 })
     }
 
@@ -454,7 +458,7 @@ impl TaskRunner<'_> {
             let mut fetched = Vec::new();
             for label in self.call.tasks_of_step(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
-                let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+                let file = LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
                 if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
                     let object = opened.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
@@ -480,7 +484,7 @@ impl TaskRunner<'_> {
             let mut ledger = std::mem::take(&mut counts.ledger);
             ledger.append_lines(&lines);
             let genome = self.read_reference()?;
-            let context = PlacementInputs {
+            let context = ContigPlacementInputs {
                 genome: genome.as_ref(),
                 k: self.call.params.k,
                 threads: self.resources.threads,
@@ -502,13 +506,13 @@ impl TaskRunner<'_> {
         self.publish_result(step, |path| {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
-            let index = RecruitingKmerIndex::build(wanted);
+            let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
             let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
             let writer = locus_ranges::RecruitedPairBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
-            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.counts() })
+            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.load_counts() })
         })
     }
 
@@ -524,14 +528,14 @@ impl TaskRunner<'_> {
         let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
-        let index = RecruitingKmerIndex::build(wanted);
+        let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
         let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
         for step in self.call.tasks_of_step(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
-            let file = LocalObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+            let file = LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
             if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
@@ -540,7 +544,7 @@ impl TaskRunner<'_> {
             fetched.push(opened.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());
-        let recruited = writer.merge_shards(&shards, &index, &deep, self.resources.threads)?;
+        let recruited = writer.merge_and_downsample_shards(&shards, &index, &deep, self.resources.threads)?;
         drop((shards, fetched, index, seen, deep));
         costs.push(clock.stop("merge recruited pairs"));
         let panel = self.look_up_panel(&mut costs, &mut ledger)?;
@@ -576,7 +580,7 @@ impl TaskRunner<'_> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
         let (clock, counts) = (CostTimer::start(), self.read_counts()?);
-        let (usual, room) = (counts.median_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
+        let (usual, room) = (counts.median_kmer_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
         let panel_counts = panel.look_up_candidates(&counts.candidates, usual, self.resources.threads, room)?;
         let mut lines = Ledger::default();
         panel_counts.add_to_ledger(&mut lines);

@@ -50,7 +50,10 @@ pub(crate) struct UnchangedAlleleEnds<'a> {
 impl<'a> UnchangedAlleleEnds<'a> {
     /// The ends of the stretch that change `f` duplicates in tandem; `None` if `f` is no tandem duplication of at least
     /// [`MIN_DUPLICATION_BP`].
-    pub(crate) fn from_change(f: &'a ContigChange, contig: &'a AlignedContig) -> Option<UnchangedAlleleEnds<'a>> {
+    pub(crate) fn from_tandem_duplication(
+        f: &'a ContigChange,
+        contig: &'a AlignedContig,
+    ) -> Option<UnchangedAlleleEnds<'a>> {
         match &f.change {
             Change::Junction { ends, homology, .. } if event_model::is_tandem_duplication(ends) => {
                 // The contig may show both copies.
@@ -97,7 +100,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
     /// For each end of the stretch, how far the read extends across it: the smaller of its numbers of bases before and
     /// after the end. `None` if the read does not cross the end, or does not match the sequence without the change
     /// there. `offsets` are the contig positions at which the read may start.
-    pub(crate) fn ends_crossed_by_read(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
+    pub(crate) fn read_overhangs_at_ends(&self, read: &OwnedRead, offsets: &[i32]) -> [Option<usize>; 2] {
         let starts = || offsets.iter().flat_map(|offset| self.shifts.map(|shift| offset + shift));
         self.ends.each_ref().map(|end| starts().find_map(|start| self.bases_beside_end(end, read, start)))
     }
@@ -128,7 +131,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
 
 /// The ends of a deletion, or of a junction that is no tandem duplication, in the unchanged sequence. `None` for other
 /// changes.
-pub(crate) fn unchanged_allele_ends(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
+pub(crate) fn ends_of_deletion_or_junction(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
         Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
@@ -235,13 +238,13 @@ mod tests {
             let new = s + filler.len();
             for at in [l, l + s] {
                 let contig = contig_with(&[LEFT, STRETCH, filler, STRETCH, RIGHT], insertion(at..at + new));
-                let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
+                let found = UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig).unwrap();
                 let ends = found.ends.each_ref().map(|end| end.at);
                 assert!(ends[0].abs_diff(l) <= 1 && ends[1].abs_diff(l + s) <= 1, "{ends:?}");
                 assert!(!found.is_junction);
                 // Reads of either allele cross the ends; a read across the junction crosses neither.
                 let crossed = |parts: &[&[u8]], offset: usize| {
-                    found.ends_crossed_by_read(&read(parts), &[offset as i32]).map(|beside| beside.is_some())
+                    found.read_overhangs_at_ends(&read(parts), &[offset as i32]).map(|beside| beside.is_some())
                 };
                 assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
                 assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], l + 10 + new), [false, true]);
@@ -251,9 +254,12 @@ mod tests {
             }
         }
         let other = contig_with(&[LEFT, STRETCH, RIGHT, STRETCH, RIGHT], insertion(34..68));
-        assert_eq!(UnchangedAlleleEnds::from_change(&other.changes[0], &other).map(|found| found.homology), None);
+        assert_eq!(
+            UnchangedAlleleEnds::from_tandem_duplication(&other.changes[0], &other).map(|found| found.homology),
+            None
+        );
         let short = contig_with(&[LEFT, b"AC", STRETCH, RIGHT], insertion(34..36));
-        assert_eq!(UnchangedAlleleEnds::from_change(&short.changes[0], &short), None);
+        assert_eq!(UnchangedAlleleEnds::from_tandem_duplication(&short.changes[0], &short), None);
     }
 
     #[test]
@@ -269,16 +275,16 @@ mod tests {
         };
         let duplication = [end(1000, RetainedSide::Right), end(1299, RetainedSide::Left)];
         let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
-        let found = UnchangedAlleleEnds::from_change(&contig.changes[0], &contig).unwrap();
+        let found = UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig).unwrap();
         assert!(found.is_junction);
-        let crossed = |parts: &[&[u8]]| found.ends_crossed_by_read(&read(parts), &[4]).map(|beside| beside.is_some());
+        let crossed = |parts: &[&[u8]]| found.read_overhangs_at_ends(&read(parts), &[4]).map(|beside| beside.is_some());
         assert_eq!(crossed(&[&STRETCH[4..], &RIGHT[..12]]), [false, true]);
         assert_eq!(crossed(&[&LEFT[4..], &STRETCH[..12]]), [true, false]);
         assert_eq!(crossed(&[&STRETCH[4..], &STRETCH[..12]]), [false, false]);
         assert_eq!(found.bases_around_ends(5)[1], [&STRETCH[29..], &RIGHT[..5]].concat());
         let deletion = [end(1000, RetainedSide::Left), end(1299, RetainedSide::Right)];
         let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
-        assert_eq!(UnchangedAlleleEnds::from_change(&contig.changes[0], &contig), None);
+        assert_eq!(UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig), None);
     }
 
     #[test]
@@ -291,14 +297,14 @@ mod tests {
         // A deletion of STRETCH: reads of the unchanged allele cross one end, a read of the deletion none.
         let mut deletion = insertion(LEFT.len()..LEFT.len());
         deletion.right_shift = STRETCH.len() as i32;
-        let ends = unchanged_allele_ends(&deletion).unwrap();
+        let ends = ends_of_deletion_or_junction(&deletion).unwrap();
         let crossed = |parts: &[&[u8]], offset: i32| {
-            ends.ends_crossed_by_read(&read(parts), &[offset]).map(|beside| beside.is_some())
+            ends.read_overhangs_at_ends(&read(parts), &[offset]).map(|beside| beside.is_some())
         };
         assert_eq!(crossed(&[&LEFT[10..], &STRETCH[..20]], 10), [true, false]);
         assert_eq!(crossed(&[&STRETCH[10..], &RIGHT[..20]], 10), [false, true]);
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
-        assert!(unchanged_allele_ends(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
+        assert!(ends_of_deletion_or_junction(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
         assert!(!is_long_insertion(&insertion(34..53)));
         assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 100), [true, false]);
         assert_eq!(insertion_ends_crossed(&insertion(34..134), 60, 100), [false, true]);

@@ -96,7 +96,7 @@ pub struct CallThresholds {
     /// Minimum somatic quality (Phred) of a passing call.
     pub min_quality: f64,
     /// Minimum number of distinct molecules of a call whose change looks like a common error: see
-    /// [`crate::genotype::min_call_molecules`].
+    /// [`crate::genotype::min_call_molecules_common_error`].
     pub min_molecules: usize,
 }
 
@@ -108,7 +108,7 @@ impl CallThresholds {
     /// Thresholds for a library with these trimming statistics, which show whether it has fold-back artefacts. `bases`
     /// is the number of bases known in both samples. The other thresholds are those of a library whose error rate was
     /// not measured and whose duplicates are known.
-    pub fn from_trimmed_reads(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
+    pub fn from_trim_counts(trimmed: &TrimCounts, bases: u64, min_quality: f64) -> CallThresholds {
         CallThresholds {
             has_fold_back_artefacts: trimmed.estimate_fold_back_sites_per_mate() > MIN_FOLD_BACK_SITES_PER_MATE,
             known_bases: bases,
@@ -305,7 +305,7 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
                 taken[j] = true;
                 (class, vec![kept[i].clone(), kept[j].clone()])
             }
-            None => (class_of_change(&kept[i].change), vec![kept[i].clone()]),
+            None => (event_class_of_change(&kept[i].change), vec![kept[i].clone()]),
         };
         // Where reads end a few bases beyond the junction, the new sequence is unknown.
         if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
@@ -336,7 +336,7 @@ pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome
     for event in events.iter_mut() {
         let [call] = &mut event.calls[..] else { continue };
         if let Some(allele) = change::short_junction_as_allele(&call.change, genome) {
-            event.class = class_of_change(&allele);
+            event.class = event_class_of_change(&allele);
             call.change = allele;
             is_any_written = true;
         }
@@ -372,7 +372,7 @@ fn is_end_of_change(whole: &Change, loose: &Change) -> bool {
 }
 
 /// The class of an event that consists of one change.
-pub(crate) fn class_of_change(change: &Change) -> EventClass {
+pub(crate) fn event_class_of_change(change: &Change) -> EventClass {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
             (1, 1) => EventClass::Snv,

@@ -366,7 +366,7 @@ pub(crate) fn lengthen_first_stretch(stretches: &mut [CopiedStretch], seq: &[u8]
 /// the end of the previous one, it is a second copy: its first bases, or the last bases of the previous stretch, become
 /// an insertion. At least `min_flank` bases of that stretch must remain. `None` if the contig is too short to show the
 /// whole copy.
-pub(crate) fn align_copied_stretches(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
+pub(crate) fn alignment_from_copied_stretches(stretches: &[CopiedStretch], min_flank: usize) -> Option<Alignment> {
     let mut ops: Vec<AlignmentOp> = Vec::new();
     let mut current = *stretches.first()?;
     let start = current.target_start;
@@ -510,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_aligned_where_the_contig_shows_it_whole() {
-        let ops = |stretches: &[CopiedStretch]| align_copied_stretches(stretches, 12).map(|a| a.ops);
+        let ops = |stretches: &[CopiedStretch]| alignment_from_copied_stretches(stretches, 12).map(|a| a.ops);
         use AlignmentOp::{Delete, Insert, Match};
         let deletion = [stretch(0, 10, 100), stretch(100, 351, 100)];
         assert_eq!(ops(&deletion), Some(vec![Match(100), Delete(241), Match(100)]));

@@ -78,7 +78,9 @@ impl<'a> LocusEvidence<'a> {
     /// Log-odds of one read for change `f` over its absence; 0 without evidence.
     fn log_odds(&self, likelihoods: &ReadLikelihoods<'_>, f: usize, length: Option<&RepeatLengthChange<'_>>) -> f64 {
         match length {
-            Some(change) => change.log_odds(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors),
+            Some(change) => {
+                change.length_log_odds_of_read(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors)
+            }
             None => haplotype_log_odds(likelihoods, &self.haplotypes, f).unwrap_or(0.0),
         }
     }
@@ -110,7 +112,7 @@ impl<'a> LocusEvidence<'a> {
     /// Counts the molecules of the normal, and of the tumours, that cover change `f`, whether they support an allele or
     /// not. A read in a stretch that a junction duplicates may come from either copy; it counts if it covers the
     /// junction in one of them.
-    pub fn count_molecules(&self, f: usize) -> [u32; 2] {
+    pub fn count_covering_molecules(&self, f: usize) -> [u32; 2] {
         let contig_change = &self.contig.changes[f];
         let at = &contig_change.contig_range;
         let joined = matches!(contig_change.change, Change::Junction { .. });
@@ -123,7 +125,7 @@ impl<'a> LocusEvidence<'a> {
             if here && (either || reaches(&likelihoods.read_start())) {
                 let pair = self.reads[likelihoods.read_index].pair;
                 heads[usize::from(self.pairs[pair as usize].sample != NORMAL_SAMPLE)]
-                    .push(self.molecules.representative_of_molecule(pair));
+                    .push(self.molecules.representative_of_pair(pair));
             }
         }
         heads.map(|mut own| {
@@ -135,7 +137,7 @@ impl<'a> LocusEvidence<'a> {
 
     /// Whether common or rare errors look like change number `f` of this contig.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
-        match repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors) {
+        match repeat_length_change::short_homopolymer_length_error_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
             None => error_frequency(self.contig, f),
         }
@@ -155,8 +157,8 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Minimum number of distinct molecules of a call whose change looks like a common error.
-    pub(crate) fn min_call_molecules(&self) -> usize {
-        genotype::min_call_molecules(self.errors.measured_error_rate)
+    pub(crate) fn min_call_molecules_common_error(&self) -> usize {
+        genotype::min_call_molecules_common_error(self.errors.measured_error_rate)
     }
 
     /// Whether the fragments of a tumour end at fixed positions, as in amplicon sequencing.
@@ -176,7 +178,8 @@ impl<'a> LocusEvidence<'a> {
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
         let slips = match &length {
             Some(change) => change.slippage_rate(self.errors),
-            None => repeat_length_change::short_homopolymer_rate(self.contig, f, self.errors).unwrap_or_default(),
+            None => repeat_length_change::short_homopolymer_length_error_rate(self.contig, f, self.errors)
+                .unwrap_or_default(),
         };
         let error_probability = self.error_probability_of_change(f);
         let mut votes = vec![Vec::new(); self.errors.num_samples()];
@@ -204,7 +207,7 @@ impl<'a> LocusEvidence<'a> {
         };
         let mut votes: Vec<Vec<MoleculeVote>> = (0..).zip(votes).map(by_molecule).collect();
         if length.is_none() {
-            if let Some(stretch) = UnchangedAlleleEnds::from_change(contig_change, self.contig) {
+            if let Some(stretch) = UnchangedAlleleEnds::from_tandem_duplication(contig_change, self.contig) {
                 self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
             } else {
                 self.limit_votes_to_one_end(contig_change, &mut votes);
@@ -218,7 +221,7 @@ impl<'a> LocusEvidence<'a> {
     /// of molecules that cross one end. For a deletion or junction these are votes for the unchanged allele, for an
     /// insertion votes for the insertion.
     fn limit_votes_to_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
-        let unchanged = duplication_depth::unchanged_allele_ends(f);
+        let unchanged = duplication_depth::ends_of_deletion_or_junction(f);
         if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
             return;
         }
@@ -232,13 +235,13 @@ impl<'a> LocusEvidence<'a> {
             let placed_read = &self.reads[likelihoods.read_index];
             let crossed = match &unchanged {
                 Some(ends) => {
-                    ends.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
+                    ends.read_overhangs_at_ends(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
                 }
                 None => duplication_depth::insertion_ends_crossed(f, likelihoods.starts[0], likelihoods.read.seq.len()),
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (molecules, _) in crossing[sample].iter_mut().zip(crossed).filter(|(_, crossed)| *crossed) {
-                molecules.insert(self.molecules.representative_of_molecule(placed_read.pair));
+                molecules.insert(self.molecules.representative_of_pair(placed_read.pair));
             }
         }
         for (votes, crossing) in votes.iter_mut().zip(&crossing) {
@@ -292,14 +295,14 @@ impl<'a> LocusEvidence<'a> {
         let mut crossing: Vec<[Vec<MoleculeVote>; 2]> = vec![Default::default(); num_samples];
         for likelihoods in &self.read_likelihoods {
             let placed_read = &self.reads[likelihoods.read_index];
-            let crossed = stretch.ends_crossed_by_read(&likelihoods.read, &placed_read.offsets);
+            let crossed = stretch.read_overhangs_at_ends(&likelihoods.read, &placed_read.offsets);
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (crossing, beside) in crossing[sample].iter_mut().zip(crossed) {
                 let Some(beside) = beside else { continue };
                 let mut quality = likelihoods.read.qual.clone();
                 quality.sort_unstable();
                 crossing.push(MoleculeVote {
-                    pair: self.molecules.representative_of_molecule(placed_read.pair),
+                    pair: self.molecules.representative_of_pair(placed_read.pair),
                     log_odds: error_probability.ln(),
                     forward: placed_read.forward,
                     is_f1r2: placed_read.is_f1r2(),
@@ -332,7 +335,7 @@ impl<'a> LocusEvidence<'a> {
             log_odds.clamp(least, most)
         };
         let mut votes: Vec<(u32, MoleculeVote)> =
-            votes.into_iter().map(|vote| (self.molecules.representative_of_molecule(vote.pair), vote)).collect();
+            votes.into_iter().map(|vote| (self.molecules.representative_of_pair(vote.pair), vote)).collect();
         votes.sort_by_key(|(pair, vote)| (*pair, vote.pair));
         let sum = |votes: &[(u32, MoleculeVote)]| {
             let pair = votes[0].0;

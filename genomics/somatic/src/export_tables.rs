@@ -56,7 +56,7 @@ const MAF_ANNOTATION_COLUMNS: [&str; 4] = ["HGVSc", "HGVSp", "Transcript_ID", "C
 
 /// Whether the VCF records are annotated with genes and consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MafGenes {
+pub enum MafGeneAnnotation {
     /// The records are not annotated; gene columns contain `Unknown`.
     Unknown,
     /// The records are annotated.
@@ -73,15 +73,15 @@ struct MafGeneFields<'a> {
     columns: String,
 }
 
-fn maf_gene_fields(record: &VcfRecord, genes: MafGenes) -> MafGeneFields<'_> {
+fn maf_gene_fields(record: &VcfRecord, genes: MafGeneAnnotation) -> MafGeneFields<'_> {
     let gene = record.annotation.as_ref().and_then(|annotation| annotation.gene.as_ref());
     let unknown = MafGeneFields { symbol: "Unknown", classification: "Unknown", ..MafGeneFields::default() };
     match (genes, gene) {
-        (MafGenes::Unknown, _) => unknown,
-        (MafGenes::Annotated, None) => {
+        (MafGeneAnnotation::Unknown, _) => unknown,
+        (MafGeneAnnotation::Annotated, None) => {
             MafGeneFields { classification: "IGR", columns: "\t\t\t\tintergenic_variant".to_owned(), ..unknown }
         }
-        (MafGenes::Annotated, Some(gene)) => {
+        (MafGeneAnnotation::Annotated, Some(gene)) => {
             let [coding, protein] = [&gene.hgvs_c, &gene.hgvs_p].map(|name| name.as_deref().unwrap_or_default());
             MafGeneFields {
                 symbol: &gene.gene,
@@ -98,13 +98,13 @@ pub fn build_maf_table(
     records: &[VcfRecord],
     genome: &Reference,
     samples: &SampleNames,
-    genes: MafGenes,
+    genes: MafGeneAnnotation,
 ) -> ExportTable {
     let mut text = String::from("#version 2.4\n");
-    if genes == MafGenes::Unknown {
+    if genes == MafGeneAnnotation::Unknown {
         text += "#unannotated: without a genes file (genuma call --gff) Hugo_Symbol is Unknown\n";
     }
-    let annotation_columns: &[&str] = if genes == MafGenes::Annotated { &MAF_ANNOTATION_COLUMNS } else { &[] };
+    let annotation_columns: &[&str] = if genes == MafGeneAnnotation::Annotated { &MAF_ANNOTATION_COLUMNS } else { &[] };
     text += &([&MAF_COLUMNS, annotation_columns].concat().join("\t") + "\n");
     let (mut rows, mut others) = (0, 0);
     for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {

@@ -12,7 +12,7 @@ use crate::change::{Change, is_small_variant};
 /// For each change of the contig, whether it may be a fold-back artefact. It may be one if the contig continues after
 /// the change as the reverse complement of the sequence before it, if the changed bases are copied from such a reverse
 /// complement nearby, or if the contig has the reverse complement of the genome around the change.
-pub(crate) fn find_fold_backs(contig: &AlignedContig) -> Vec<bool> {
+pub(crate) fn flag_fold_back_changes(contig: &AlignedContig) -> Vec<bool> {
     let changes = contig.changes.iter();
     changes.map(|change| folds_back(&contig.seq, change) || is_inverted_loop(contig, change)).collect()
 }
@@ -36,7 +36,7 @@ const MAX_FOLD_BACK_PAIRS: usize = 3;
 
 /// Whether a contig of at most [`MAX_FOLD_BACK_PAIRS`] pairs has only changes that are fold-backs. In a library with
 /// many fold-backs, no reads are recruited for such a contig.
-pub(crate) fn is_fold_back_artefact(contig: &AlignedContig, pairs: usize) -> bool {
+pub(crate) fn is_fold_back_artefact_of_few_pairs(contig: &AlignedContig, pairs: usize) -> bool {
     let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && folds_back(&contig.seq, f);
     pairs <= MAX_FOLD_BACK_PAIRS && contig.changes.iter().all(hairpin)
 }
@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn the_loop_of_a_hairpin_is_copied_from_the_other_strand() {
-        let fold_backs = |seq: &[u8], changes: &[(Range<usize>, &[u8])]| find_fold_backs(&contig_with(seq, changes));
+        let fold_backs =
+            |seq: &[u8], changes: &[(Range<usize>, &[u8])]| flag_fold_back_changes(&contig_with(seq, changes));
         // Loop TAT between the arms AATAAGC and GCTTATT.
         let one = |seq: &[u8], genome: &[u8]| fold_backs(seq, &[(14..14 + genome.len(), genome)]);
         assert_eq!(one(b"GGCACGAAATAAGCATAGCTTATTACGATC", b"TAT"), [true]);
@@ -235,10 +236,13 @@ mod tests {
             family_alleles: Vec::new(),
             explanations: Vec::new(),
         };
-        assert!(is_fold_back_artefact(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS));
-        assert!(!is_fold_back_artefact(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS + 1));
+        assert!(is_fold_back_artefact_of_few_pairs(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS));
+        assert!(!is_fold_back_artefact_of_few_pairs(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS + 1));
         // The contig's other changes may be true.
         let base = Change::Allele { chrom: 0, pos: 900, reference: b"A".to_vec(), alternative: b"C".to_vec() };
-        assert!(!is_fold_back_artefact(&contig(vec![finding(junction), finding(base)]), MAX_FOLD_BACK_PAIRS));
+        assert!(!is_fold_back_artefact_of_few_pairs(
+            &contig(vec![finding(junction), finding(base)]),
+            MAX_FOLD_BACK_PAIRS
+        ));
     }
 }

@@ -18,13 +18,15 @@ pub(crate) struct GaplessStack {
 impl GaplessStack {
     /// Stacks reads; each comes with the column of its first base.
     pub(crate) fn from_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
-        let mut columns = GaplessStack::with_columns_of_reads(stack.clone());
+        let mut columns = GaplessStack::empty_with_columns_for_reads(stack.clone());
         stack.for_each(|(at, read)| columns.add_read(at, read));
         columns
     }
 
     /// Creates an empty stack that is wide enough for the given reads.
-    pub(crate) fn with_columns_of_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
+    pub(crate) fn empty_with_columns_for_reads<'a>(
+        stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone,
+    ) -> GaplessStack {
         let start = stack.clone().map(|(at, _)| at).min().unwrap_or(0);
         let end = stack.map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
         let width = (end - start) as usize;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use genuma_annotate::gene_model::GeneModel;
 use genuma_annotate::gff;
-use genuma_annotate::junction::{IntervalVariant, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect};
 use genuma_annotate::small_change::{self, SmallChange, TranscriptEffect};
+use genuma_annotate::structural_effect::{
+    IntervalVariant, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect,
+};
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
@@ -156,7 +158,7 @@ impl GeneAnnotation {
             gene: self.model.gene_of_transcript(effect.transcript).name.clone(),
             transcript: self.model.transcripts[effect.transcript].versioned_id(),
             consequence: effect.consequences.ontology_terms(),
-            classification: effect.consequences.maf_classification(change.num_inserted_bases()).to_owned(),
+            classification: effect.consequences.maf_classification(change.length_difference()).to_owned(),
             hgvs_c: effect.hgvs_c.clone(),
             hgvs_p: effect.hgvs_p.clone(),
         });
@@ -193,8 +195,8 @@ impl GeneAnnotation {
     }
 
     fn structural_gene_effect(&self, effect: &StructuralEffect, event: Option<IntervalVariant>) -> Option<GeneEffect> {
-        let transcript = *effect.transcripts().first()?;
-        let consequences = effect.consequences(transcript, event);
+        let transcript = *effect.affected_transcripts().first()?;
+        let consequences = effect.consequences_for_transcript(transcript, event);
         let own = self.model.gene_of_transcript(transcript).name.clone();
         let gene = effect.fusions.first().map_or(own, |fusion| {
             let name = |transcript: usize| &self.model.gene_of_transcript(transcript).name;

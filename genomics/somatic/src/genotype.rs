@@ -1,5 +1,5 @@
 //! Computes the somatic quality and the filters of a change from the votes of the molecules of all samples.
-//! Log-likelihoods and log-odds are natural logarithms, except in [`LikelihoodRatios`].
+//! Log-likelihoods and log-odds are natural logarithms, except in [`Log10LikelihoodRatios`].
 //!
 //! The allele fraction in the tumour is unknown (purity, subclones, copy number), so it is fitted. The alternative
 //! hypotheses are that all supporting reads are errors, and that the normal has the allele too (germline). If a patient
@@ -85,7 +85,7 @@ impl AlleleSupport {
 pub enum Filter {
     /// The somatic quality is below the threshold.
     LowQuality,
-    /// Too few distinct molecules have the allele: see [`min_call_molecules`].
+    /// Too few distinct molecules have the allele: see [`min_call_molecules_common_error`].
     FewReads,
     /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
     /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
@@ -177,7 +177,7 @@ pub struct TumourSupport {
 
 /// Likelihood ratios without priors, as decadic logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct LikelihoodRatios {
+pub struct Log10LikelihoodRatios {
     /// Likelihood that the tumours have the change, at the best-fitting fractions, over the likelihood that all
     /// supporting reads are errors.
     pub tumour: f64,
@@ -204,7 +204,7 @@ impl Default for QualityLimits {
 
 /// Result of genotyping one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Genotype {
+pub struct GenotypingResult {
     /// Number of molecules of the normal that support each allele.
     pub normal: AlleleSupport,
     /// Number of molecules of the tumour, or of all tumours together, that support each allele.
@@ -216,7 +216,7 @@ pub struct Genotype {
     /// The log-odds that limit the quality: it is the lowest of them.
     pub limits: QualityLimits,
     /// Likelihood ratios of the change, without priors.
-    pub odds: LikelihoodRatios,
+    pub odds: Log10LikelihoodRatios,
     /// Filters that the call failed; empty means PASS.
     pub filters: BTreeSet<Filter>,
 }
@@ -242,7 +242,7 @@ pub struct GenotypingParams {
     /// Minimum somatic quality (Phred) of a passing call.
     pub min_quality: f64,
     /// Minimum number of distinct molecules of a call whose change looks like a common error: see
-    /// [`min_call_molecules`].
+    /// [`min_call_molecules_common_error`].
     pub min_molecules: usize,
     /// Natural logarithm of the prior odds of an error over a mutation.
     pub prior_log_odds: f64,
@@ -355,7 +355,7 @@ impl GenotypingParams {
 }
 
 /// Minimum number of distinct molecules of a call whose change looks like a common error, unless the measured error
-/// rate allows fewer (see [`min_call_molecules`]).
+/// rate allows fewer (see [`min_call_molecules_common_error`]).
 pub const MIN_CALL_MOLECULES_COMMON_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules;
 /// Minimum number of distinct molecules of a call whose change looks like a rare error.
 pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molecules_rare_error;
@@ -363,7 +363,7 @@ pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molec
 /// Minimum number of distinct molecules of a call whose change looks like a common error. `error_rate` is the measured
 /// probability of one given wrong base of good quality. If it is so low that two molecules outweigh the prior odds of
 /// an error, two suffice; the quality decides then.
-pub fn min_call_molecules(error_rate: Option<f64>) -> usize {
+pub fn min_call_molecules_common_error(error_rate: Option<f64>) -> usize {
     // docs/model/genotype.md (10)
     match error_rate {
         Some(rate) if rate <= GENOTYPE_MODEL_PARAMS.max_two_molecule_error_rate => MIN_CALL_MOLECULES_RARE_ERROR,
@@ -674,7 +674,11 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
 }
 
 /// Genotypes a change from the votes of the molecules of the normal and of each tumour.
-pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], params: GenotypingParams) -> Genotype {
+pub fn genotype_change(
+    normal: &[MoleculeVote],
+    tumours: &[Vec<MoleculeVote>],
+    params: GenotypingParams,
+) -> GenotypingResult {
     let several = tumours.len() > 1;
     let pooled = pool_votes_of_samples(tumours);
     let tumour = &pooled[..];
@@ -799,7 +803,7 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(alike && !germline_like, Filter::TumourInNormal);
     // Expected but absent tumour alleles count as half as many molecules with the other allele.
     let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
-    let is_shallow = seen < f64::from(params.population_frequency.min_normal_depth());
+    let is_shallow = seen < f64::from(params.population_frequency.min_normal_depth_to_pass());
     filter(params.has_normal && is_shallow, Filter::NormalDepth);
     let random_ends = !params.has_fixed_fragment_ends;
     filter(random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias);
@@ -815,11 +819,11 @@ pub fn genotype_change(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>], p
     filter(poor && !others_poor, Filter::BaseQuality);
     filter(params.mapq < GENOTYPE_MODEL_PARAMS.min_mapq, Filter::Repeat);
     let tumours = if several { tumour_supports(tumours, error_probability, params.slippage_rate) } else { Vec::new() };
-    let odds = LikelihoodRatios {
+    let odds = Log10LikelihoodRatios {
         tumour: (present - absent) / std::f64::consts::LN_10,
         normal: (log_likelihood(normal, 0.0) - log_likelihood(normal, 0.5)) / std::f64::consts::LN_10,
     };
-    Genotype { normal: n, tumour: t, tumours, quality, limits, odds, filters }
+    GenotypingResult { normal: n, tumour: t, tumours, quality, limits, odds, filters }
 }
 
 #[cfg(test)]

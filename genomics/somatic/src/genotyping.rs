@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::contig_copies_and_screen::ContigCopiesAndScreen;
-use genuma_pair::pair_summary::SamplePairEvidence;
+use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_reads::fasta::Reference;
 use genuma_reads::targets::Targets;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
@@ -18,25 +18,25 @@ use crate::adjacent_substitutions;
 use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::candidate_kmer::KmerDepths;
-use crate::count::{CallCounts, count_solid_kmers};
+use crate::count::{CountingResult, count_solid_kmers};
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
-use crate::family_copy;
 use crate::genotype::{self, Admixture, ForeignDna};
 use crate::germline_haplotype;
 use crate::known_variants::{KnownVariantFrequencies, KnownVariants};
 use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
-use crate::locus_ranges::{LocusRanges, RecruitedPairs};
+use crate::locus_ranges::{LocusRanges, RecruitedPairsOnDisk};
 use crate::normal_sequences;
 use crate::panel_of_normals::PanelCounts;
+use crate::repeat_family_copy;
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::sample_summary::{SampleSummary, TumourSummaryInputs};
 use crate::sequencing_errors::{self, ErrorModel};
-use crate::short_homopolymer::ShortHomopolymerCounts;
+use crate::short_homopolymer::ShortHomopolymerReadCounts;
 use crate::slippage::{self, SlippageModel};
-use crate::target_depth::{FinishedTargets, TargetsOption};
+use crate::target_depth::{TargetsOption, TargetsWithDepths};
 use crate::tumour_alleles::OwnAlleleCounts;
 use crate::tumour_only;
 use crate::variant_trace::{TraceReport, VariantTracer};
@@ -81,7 +81,7 @@ pub struct FinishedCall {
     /// Whether `genome` is a reference. Otherwise it consists of the assembled contigs of the normal.
     pub on_reference: bool,
     /// The targets with their depths; `None` without targets.
-    pub targets: Option<FinishedTargets>,
+    pub targets: Option<TargetsWithDepths>,
 }
 
 /// Input of the genotyping unit.
@@ -89,7 +89,7 @@ pub(crate) struct GenotypingUnit<'a> {
     /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
     /// Result of counting k-mers.
-    pub counts: CallCounts,
+    pub counts: CountingResult,
     /// The reference; without it, calls are placed on the assembled contigs of the normal.
     pub genome: Option<Reference>,
     /// Aligned contigs for which reads were recruited.
@@ -97,7 +97,7 @@ pub(crate) struct GenotypingUnit<'a> {
     /// All assembled contigs; used only if there is no reference.
     pub assembled: &'a [Contig],
     /// Positions of the recruited pairs in the file `recruited_path`, and numbers of pairs.
-    pub recruited: RecruitedPairs,
+    pub recruited: RecruitedPairsOnDisk,
     /// File of the recruited pairs.
     pub recruited_path: &'a Path,
     /// Call parameters that determine the result.
@@ -127,21 +127,21 @@ const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
 /// Determines the call thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum
 /// quality.
-pub fn call_thresholds(counts: &CallCounts, samples: &SampleNames, params: &CallParams) -> CallThresholds {
+pub fn call_thresholds(counts: &CountingResult, samples: &SampleNames, params: &CallParams) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most = tumours
         .max_by(|a, b| a.estimate_fold_back_sites_per_mate().total_cmp(&b.estimate_fold_back_sites_per_mate()))
         .copied()
         .unwrap_or_default();
-    let error_rate = LibraryModel::highest_error_rate(&counts.library_models);
-    let fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
+    let error_rate = SamplePairLibraryProperties::highest_error_rate(&counts.library_models);
+    let fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&counts.library_models);
     CallThresholds {
         has_unknown_duplicates: sequencing_errors::has_tumour_with_fixed_fragment_ends(&fragment_ends),
         may_raise_quality: error_rate.is_some(),
         normal_has_tumour_cells: counts.tumour_in_normal_ratio > 0.0,
-        min_molecules: genotype::min_call_molecules(error_rate),
-        ..CallThresholds::from_trimmed_reads(&most, count_acgt_bases(counts, samples), params.min_quality)
+        min_molecules: genotype::min_call_molecules_common_error(error_rate),
+        ..CallThresholds::from_trim_counts(&most, estimate_known_bases(counts, samples), params.min_quality)
     }
 }
 
@@ -196,7 +196,7 @@ impl GenotypingUnit<'_> {
         if on_reference {
             passes.split_germline_changes(&mut ranges, &genome)?;
         }
-        let rivals = locus::find_rival_contigs(ranges.loci_mut());
+        let rivals = locus::set_rival_contigs(ranges.loci_mut());
         ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
         let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
         ledger.add_skipped(
@@ -204,10 +204,11 @@ impl GenotypingUnit<'_> {
             "contigs with too many changes to compare reads with each change separately",
             crowded,
         );
-        let mut errors = passes.learn_errors(&mut ranges, LibraryModel::highest_error_rate(&counts.library_models))?;
+        let mut errors = passes
+            .learn_errors(&mut ranges, SamplePairLibraryProperties::highest_error_rate(&counts.library_models))?;
         let admixture = estimate_admixture(&counts, thresholds.has_fold_back_artefacts);
         errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
-        errors.fragment_ends = LibraryModel::fragment_ends_by_sample(&counts.library_models);
+        errors.fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&counts.library_models);
         passes.join_neighbours(&mut ranges, &errors)?;
         let known = match known.filter(|_| on_reference) {
             Some(known) => {
@@ -218,11 +219,11 @@ impl GenotypingUnit<'_> {
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
         if !passes.has_normal {
-            tumour_only::set_tumour_only_qualities(&mut calls, self.params.min_quality);
+            tumour_only::set_tumour_only_qualities_and_filters(&mut calls, self.params.min_quality);
         }
         if let Some(panel) = panel {
             let reference = on_reference.then_some(&genome);
-            panel.annotate_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
+            panel.annotate_and_filter_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds);
@@ -234,15 +235,15 @@ impl GenotypingUnit<'_> {
             let outside = (all - events.len()) as u64;
             ledger.add_skipped("judge", "calls outside the targets", outside);
             let depths = counts.target_depths.clone().unwrap_or_default();
-            (option.padding_bp, FinishedTargets::summarise_targets(option, targets, depths, samples, outside))
+            (option.padding_bp, TargetsWithDepths::summarise_targets(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
             if let Some((padding_bp, finished)) = &targets {
-                tracer.record_outside_targets(&finished.targets, *padding_bp);
+                tracer.record_variants_outside_targets(&finished.targets, *padding_bp);
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let known_bases = count_acgt_bases(&counts, self.samples);
+        let known_bases = estimate_known_bases(&counts, self.samples);
         let reference = on_reference.then_some(&genome);
         let called = TumourSummaryInputs {
             counts: &counts,
@@ -302,7 +303,7 @@ impl GenotypingPasses<'_> {
             contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
             Ok::<(), Error>(())
         })?;
-        let (genome, hits) = normal_sequences::build_normal_reference(&normals);
+        let (genome, hits) = normal_sequences::build_normal_reference_and_hits(&normals);
         let compare = |(): &mut (), c: usize| aligned_contig::align_contig(&assembled[c], &hits[c], &genome);
         ranges.place_reads_on_new_contigs(map_in_order(n, threads, || (), compare))?;
         Ok(genome)
@@ -310,14 +311,18 @@ impl GenotypingPasses<'_> {
 
     /// Splits neighbouring changes of each contig into germline variants and somatic changes of the normal's haplotype.
     fn split_germline_changes(&self, ranges: &mut LocusRanges, genome: &Reference) -> Result<(), Error> {
-        if !ranges.loci().iter().any(|locus| germline_haplotype::has_neighbouring_changes(&locus.contig)) {
+        if !ranges
+            .loci()
+            .iter()
+            .any(|locus| germline_haplotype::may_combine_germline_and_somatic_changes(&locus.contig))
+        {
             return Ok(());
         }
         let mut split = vec![None; ranges.loci().len()];
         ranges.for_each_range(|loci, contigs, pairs| {
             let split_one = |(): &mut (), i: usize| {
                 let locus = &loci[contigs[i] as usize];
-                germline_haplotype::has_neighbouring_changes(&locus.contig)
+                germline_haplotype::may_combine_germline_and_somatic_changes(&locus.contig)
                     .then(|| germline_haplotype::split_off_germline_changes(locus, pairs, genome))
                     .flatten()
             };
@@ -340,7 +345,7 @@ impl GenotypingPasses<'_> {
         let (threads, n) = (self.threads, ranges.loci().len());
         let mut bases = sequencing_errors::BaseErrorCounts::zero(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
-        let mut homopolymers = ShortHomopolymerCounts::default();
+        let mut homopolymers = ShortHomopolymerReadCounts::default();
         ranges.for_each_range(|loci, contigs, pairs| {
             let tally =
                 |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate, self.has_normal);
@@ -397,15 +402,17 @@ impl GenotypingPasses<'_> {
             Ok::<(), Error>(())
         })?;
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
-        family_copy::filter_family_copies(&mut calls, ranges.loci());
+        repeat_family_copy::filter_repeat_family_copies(&mut calls, ranges.loci());
         Ok(calls)
     }
 }
 
 /// Estimates the admixture of other DNA in the samples from the k-mer counts of all tumours. DNA of another person is
 /// not estimated in libraries with fold-back artefacts, which look like alleles of another person.
-fn estimate_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Admixture {
-    let foreign = |evidence: &SamplePairEvidence| evidence.tumour_foreign_shares().filter(|_| !has_fold_back_artefacts);
+fn estimate_admixture(counts: &CountingResult, has_fold_back_artefacts: bool) -> Admixture {
+    let foreign = |evidence: &ReferenceFreePairEvidence| {
+        evidence.tumour_contamination_and_foreign_site_share().filter(|_| !has_fold_back_artefacts)
+    };
     // With several tumours, the largest share counts for all.
     let foreign = counts.pair_evidence.iter().filter_map(foreign).max_by(|a, b| a.0.high.total_cmp(&b.0.high));
     Admixture {
@@ -417,7 +424,7 @@ fn estimate_admixture(counts: &CallCounts, has_fold_back_artefacts: bool) -> Adm
 
 /// Number of bases known in both samples, as the number of distinct k-mers that are certainly not errors: that of the
 /// normal or of the best tumour, whichever is smaller; that of the best tumour without a normal.
-fn count_acgt_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
+fn estimate_known_bases(counts: &CountingResult, samples: &SampleNames) -> u64 {
     let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
     let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
     if samples.has_normal() { most(normal).min(most(tumours)) } else { most(tumours) }
@@ -425,7 +432,7 @@ fn count_acgt_bases(counts: &CallCounts, samples: &SampleNames) -> u64 {
 
 /// Share of the sites known in both samples at which the samples have different alleles, for the tumour with the
 /// highest share; `None` if the share is normal for one person.
-fn estimate_genotype_mismatch_share(counts: &CallCounts) -> Option<f64> {
+fn estimate_genotype_mismatch_share(counts: &CountingResult) -> Option<f64> {
     let [normal, tumours @ ..] = &counts.spectra[..] else { return None };
     let share = |(&strangers, tumour): (&u64, &Vec<u64>)| {
         let all = count_solid_kmers(normal).min(count_solid_kmers(tumour));

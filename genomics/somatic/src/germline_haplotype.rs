@@ -50,7 +50,7 @@ impl Edit {
 
 /// Whether the small changes of a contig may have another explanation if the normal's haplotype is known: two of them
 /// are near each other, or one is an indel that may combine a germline and a somatic indel.
-pub(crate) fn has_neighbouring_changes(contig: &AlignedContig) -> bool {
+pub(crate) fn may_combine_germline_and_somatic_changes(contig: &AlignedContig) -> bool {
     let may_be_two = |change: &Change| match change {
         Change::Allele { reference, alternative, .. } => {
             let grown = reference.len().abs_diff(alternative.len());
@@ -246,7 +246,7 @@ pub(crate) fn split_off_germline_changes(
 ) -> Option<(Vec<ContigChange>, Explanation)> {
     let contig = &locus.contig;
     let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
-    let normal = normal_sequences::assemble_contig_haplotype(locus, pairs);
+    let normal = normal_sequences::assemble_normal_haplotype_of_contig(locus, pairs);
     let ([haplotype], [left, right]) = (&normal.seqs[..], &normal.flanks[..]) else { return None };
     let range = left.query.0..right.query.1;
     let haplotype = haplotype.get(left.start..right.start + right.query.1 - right.query.0)?;
@@ -278,7 +278,7 @@ pub(crate) fn split_off_germline_changes(
         return None;
     }
     let mut changes = [somatic, germline].concat();
-    changes.retain(|f| contig.has_candidate_kmer(&f.contig_range));
+    changes.retain(|f| contig.is_covered_by_candidate_kmer(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
     Some((changes, explanation))
 }

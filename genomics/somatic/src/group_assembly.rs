@@ -8,10 +8,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use genuma_pair::library_model::LibraryModel;
-use genuma_work::disk_buckets::{DiskBucketIndex, DiskBuckets};
+use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_work::disk_buckets::{DiskBucketLocation, DiskBuckets};
 use genuma_work::parallel::try_map_in_order;
-use genuma_work::spill::{Error, LocalObjectRange};
+use genuma_work::spill::{Error, LocalCopyOfObjectRange};
 use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
 
 use crate::assemble::{self, AssemblyResult};
@@ -49,7 +49,7 @@ pub struct GroupAssemblyParams<'a> {
     /// For each traced variant (`--why`), the ranks of its k-mers.
     pub traced_kmers: &'a [HashSet<u32>],
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
-    pub libraries: &'a [LibraryModel],
+    pub libraries: &'a [SamplePairLibraryProperties],
 }
 
 /// Collects labelled pairs, then groups them and assembles each group.
@@ -100,7 +100,7 @@ impl LabelledPairWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish_buckets(self) -> Result<Vec<DiskBucketIndex>, Error> {
+    pub fn finish_buckets(self) -> Result<Vec<DiskBucketLocation>, Error> {
         self.0.finish_writing()
     }
 }
@@ -152,7 +152,7 @@ struct BucketResult {
 impl<'a> GroupAssembler<'a> {
     /// Creates an assembler without pairs.
     pub fn empty(params: GroupAssemblyParams<'a>) -> GroupAssembler<'a> {
-        let memory_budget = MemoryBudget::with_bytes(params.memory_bytes);
+        let memory_budget = MemoryBudget::with_available_bytes(params.memory_bytes);
         let buckets = SpillableBuckets::new(SPILL_NAME, params.work_dir, NUM_BUCKETS, &memory_budget);
         GroupAssembler { params, memory_budget, buckets, shards: Vec::new(), num_pairs: AtomicU64::new(0) }
     }
@@ -164,8 +164,8 @@ impl<'a> GroupAssembler<'a> {
     /// The object cannot be opened.
     pub(crate) fn add_labelled_pairs_of_shard(
         &mut self,
-        file: &LocalObjectRange<'_>,
-        buckets: Vec<DiskBucketIndex>,
+        file: &LocalCopyOfObjectRange<'_>,
+        buckets: Vec<DiskBucketLocation>,
     ) -> Result<bool, Error> {
         if buckets.len() != NUM_BUCKETS {
             return Ok(false);
@@ -208,8 +208,8 @@ impl<'a> GroupAssembler<'a> {
             libraries,
             ..
         } = self.params;
-        let fragment_ends = LibraryModel::fragment_ends_by_sample(libraries);
-        let error_rates = LibraryModel::pooled_then_tumour_error_rates(libraries);
+        let fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(libraries);
+        let error_rates = SamplePairLibraryProperties::pooled_then_tumour_error_rates(libraries);
         let pairs = self.num_pairs.load(Relaxed);
         let put_back = |pairs: Vec<LabelledPair>, bucket: usize| {
             pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))
@@ -230,7 +230,7 @@ impl<'a> GroupAssembler<'a> {
         let sum = |at: usize, rule: usize| counts.iter().map(|bucket| bucket[at][rule]).sum::<u64>();
         let shares: Vec<f64> = (0..=tumours).map(|rule| sum(1, rule) as f64 / sum(0, rule).max(1) as f64).collect();
         let molecules = sum(1, POOLED_SELECTOR_NUMBER.into());
-        let branching = molecule_counts.find_branching_kmers(&candidates, &shares, &error_rates);
+        let branching = molecule_counts.confirm_branching_kmers(&candidates, &shares, &error_rates);
 
         let sets = DisjointSets::singletons(kmers);
         // For a large genome the candidates take about 1 GB, which the contigs will need.

@@ -18,7 +18,7 @@ const MAX_SOURCE_DISTANCE_BP: usize = 20;
 /// Replaces insertions of 50 bp or more by junctions, if the sequence they were copied from is found: one junction for
 /// a tandem duplication, two for a copy of another locus.
 ///
-/// `hits` has the mapper's hits of each sequence that [`inserted_sequence`] returns for `contig_changes`, in their
+/// `hits` has the mapper's hits of each sequence that [`long_inserted_sequence`] returns for `contig_changes`, in their
 /// order.
 pub(crate) fn replace_insertions_by_junctions(
     contig_changes: Vec<ContigChange>,
@@ -27,7 +27,7 @@ pub(crate) fn replace_insertions_by_junctions(
 ) -> Vec<ContigChange> {
     let mut resolved = Vec::with_capacity(contig_changes.len());
     for contig_change in contig_changes {
-        let hits = inserted_sequence(&contig_change.change).and_then(|_| hits.next()).unwrap_or_default();
+        let hits = long_inserted_sequence(&contig_change.change).and_then(|_| hits.next()).unwrap_or_default();
         match insertion_junctions(&contig_change.change, genome, &hits) {
             Some(changes) => {
                 resolved.extend(changes.into_iter().map(|change| ContigChange { change, ..contig_change.clone() }))
@@ -39,7 +39,7 @@ pub(crate) fn replace_insertions_by_junctions(
 }
 
 /// The inserted bases, if the change is an insertion of at least 50 bp; otherwise `None`.
-pub fn inserted_sequence(change: &Change) -> Option<&[u8]> {
+pub fn long_inserted_sequence(change: &Change) -> Option<&[u8]> {
     let Change::Allele { reference, alternative, .. } = change else { return None };
     let inserts = reference.len() == 1 && alternative.len() > MIN_STRUCTURAL_BP && reference[0] == alternative[0];
     inserts.then(|| &alternative[1..])
@@ -47,7 +47,7 @@ pub fn inserted_sequence(change: &Change) -> Option<&[u8]> {
 
 fn insertion_junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Option<Vec<Change>> {
     let Change::Allele { chrom, pos, .. } = change else { return None };
-    let (chrom, pos, inserted) = (*chrom, *pos, inserted_sequence(change)?);
+    let (chrom, pos, inserted) = (*chrom, *pos, long_inserted_sequence(change)?);
     let seq = &genome.contigs[chrom].seq;
     let end = |chrom, pos, side| Breakend { chrom, pos, side };
     let join =

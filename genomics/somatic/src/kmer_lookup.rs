@@ -8,7 +8,7 @@ use genuma_kmers::{MinimizerFilter, MinimizerFilterScratch};
 use genuma_reads::packed_bases::PackedBases;
 use serde::{Deserialize, Serialize};
 
-use crate::kmer_map::{KmerMap, KmerQuery};
+use crate::kmer_map::{KmerMap, StartedKmerLookup};
 
 /// Occurrence of a searched k-mer in a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct KmerLookupBuffers {
 struct PendingLookup {
     start: u32,
     forward: bool,
-    kmer: KmerQuery,
+    kmer: StartedKmerLookup,
 }
 
 /// Number of k-mers that are looked up together, so that their cache lines are prefetched in parallel.
@@ -61,7 +61,7 @@ impl KmerLookupBuffers {
 impl KmerLookup {
     /// Builds the lookup for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
     pub fn build(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
-        KmerLookup { k, sieve: MinimizerFilter::build(k, kmers.clone()), map: KmerMap::build(kmers) }
+        KmerLookup { k, sieve: MinimizerFilter::from_kmers(k, kmers.clone()), map: KmerMap::build(kmers) }
     }
 
     /// Number of k-mers in the set.
@@ -80,7 +80,7 @@ impl KmerLookup {
     }
 
     /// Creates buffers for one thread.
-    pub fn new_buffers(&self) -> KmerLookupBuffers {
+    pub fn allocate_lookup_buffers(&self) -> KmerLookupBuffers {
         KmerLookupBuffers::for_kmer_length(self.k)
     }
 
@@ -142,7 +142,7 @@ mod tests {
             searched.sort_unstable();
             searched.dedup();
             let lookup = KmerLookup::build(k, searched.iter().copied());
-            let (mut found, mut scratch) = (Vec::new(), lookup.new_buffers());
+            let (mut found, mut scratch) = (Vec::new(), lookup.allocate_lookup_buffers());
             lookup.find_kmers(&seq, &mut scratch, &mut found);
             let expected: Vec<KmerHit> = kmers(&seq, k)
                 .filter_map(|(at, kmer)| {

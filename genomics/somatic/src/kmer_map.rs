@@ -26,7 +26,7 @@ const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A lookup of a k-mer that was started and is not finished, so that memory can be prefetched.
 #[derive(Debug, Clone, Copy)]
-pub struct KmerQuery {
+pub struct StartedKmerLookup {
     kmer: u64,
     hash: u64,
 }
@@ -74,22 +74,22 @@ impl KmerMap {
     /// The k-mer rank of a canonical k-mer; `None` if the map does not have it.
     #[inline]
     pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
-        let query = KmerQuery { kmer, hash: hash_kmer(kmer) };
+        let query = StartedKmerLookup { kmer, hash: hash_kmer(kmer) };
         if self.may_contain_kmer(&query) { self.rank_of_query(&query) } else { None }
     }
 
     /// Starts the lookup of a canonical k-mer and prefetches its word of the Bloom filter.
     #[inline]
-    pub fn start_lookup(&self, kmer: u64) -> KmerQuery {
+    pub fn start_lookup(&self, kmer: u64) -> StartedKmerLookup {
         let hash = hash_kmer(kmer);
         prefetch(&self.filter[(hash >> self.filter_shift) as usize]);
-        KmerQuery { kmer, hash }
+        StartedKmerLookup { kmer, hash }
     }
 
     /// Whether the map may contain the k-mer, according to the Bloom filter. If so, prefetches the slot of the hash
     /// table.
     #[inline]
-    pub fn may_contain_kmer(&self, query: &KmerQuery) -> bool {
+    pub fn may_contain_kmer(&self, query: &StartedKmerLookup) -> bool {
         let hash = query.hash;
         let may = !self.filter[(hash >> self.filter_shift) as usize] & filter_bits(hash) == 0;
         if may {
@@ -101,7 +101,7 @@ impl KmerMap {
     /// The rank of a k-mer for which [`KmerMap::may_contain_kmer`] returned true; `None` if the map does not contain
     /// it.
     #[inline]
-    pub fn rank_of_query(&self, query: &KmerQuery) -> Option<u32> {
+    pub fn rank_of_query(&self, query: &StartedKmerLookup) -> Option<u32> {
         self.probe_slots(query.kmer, query.hash)
     }
 

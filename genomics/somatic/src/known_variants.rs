@@ -51,7 +51,7 @@ impl PopulationFrequency {
 
     /// Minimum depth of the normal, in molecules that support one of the alleles, for a call to pass: with fewer, a
     /// germline variant cannot be excluded.
-    pub(crate) fn min_normal_depth(self) -> u32 {
+    pub(crate) fn min_normal_depth_to_pass(self) -> u32 {
         match self {
             PopulationFrequency::NoKnownVariants => GENOTYPE_MODEL_PARAMS.min_normal_depth,
             _ => GENOTYPE_MODEL_PARAMS.min_normal_depth_known,

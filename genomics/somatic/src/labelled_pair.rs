@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_kmers::MAX_K;
-use genuma_pair::assay::FragmentEndKind;
+use genuma_pair::assay::RandomOrFixedEnds;
 use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::candidate_kmer::{
     min_high_quality_count_above_errors,
 };
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
-use crate::molecule::{MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, umi_key_of_name};
+use crate::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, umi_key_of_name};
 use crate::packed::{OwnedRead, PackedRead};
 use crate::tandem_repeat;
 
@@ -36,15 +36,15 @@ pub struct LabelledPair {
 struct MatePrefixes {
     sample: u8,
     umi_key: u64,
-    bases: [[u8; MATE_PREFIX_BP]; 2],
+    bases: [[u8; COMPARED_MATE_PREFIX_BP]; 2],
     lengths: [u8; 2],
 }
 
 impl MatePrefixes {
     fn from_pair(pair: &LabelledPair) -> MatePrefixes {
-        let (mut bases, mut lengths) = ([[0; MATE_PREFIX_BP]; 2], [0; 2]);
+        let (mut bases, mut lengths) = ([[0; COMPARED_MATE_PREFIX_BP]; 2], [0; 2]);
         for (i, mate) in pair.mates.iter().enumerate() {
-            let start = mate.bases(0..mate.len().min(MATE_PREFIX_BP));
+            let start = mate.bases(0..mate.len().min(COMPARED_MATE_PREFIX_BP));
             bases[i][..start.len()].copy_from_slice(&start);
             lengths[i] = start.len() as u8;
         }
@@ -230,7 +230,7 @@ impl KmerMoleculeCounts {
     /// The artificial k-mer of a minisatellite counts as a branching k-mer if enough molecules have it, although the
     /// normal lacks its root: if the repeat is almost as long as a read, few reads of the normal, or none, contain the
     /// repeat with both flanks.
-    pub fn find_branching_kmers(
+    pub fn confirm_branching_kmers(
         &self,
         candidates: &[CandidateKmer],
         shares: &[f64],
@@ -336,7 +336,7 @@ pub fn remove_recurrent_errors(
 /// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of several such
 /// pairs. In samples with fixed fragment ends (`fragment_ends`, by sample) a pair without a UMI is a molecule of its
 /// own. The result is sorted by name and bases.
-pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[FragmentEndKind]) -> Vec<LabelledPair> {
+pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[RandomOrFixedEnds]) -> Vec<LabelledPair> {
     labelled.sort_unstable_by(LabelledPair::compare_by_name);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
     let quality = |pair: &LabelledPair| pair.mates.iter().flat_map(PackedRead::qualities).map(u64::from).sum::<u64>();

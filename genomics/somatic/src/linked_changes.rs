@@ -8,7 +8,7 @@ use crate::change::{Change, is_small_variant};
 use crate::divergence;
 use crate::genotype::{self, AlleleSupport};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
-use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
+use crate::molecule_vote::{MoleculeVote, TwoChangeMoleculeCounts};
 
 /// A change of a contig with the molecules' votes on it, sorted by pair.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,11 @@ const MIN_CLUSTER_CHANGES: usize = 6;
 
 /// Returns the linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of
 /// the allele fraction in the normal to that in the tumour (tumour in normal); 0 if none is known.
-pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, in_normal: f64) -> Vec<LinkageEvidence> {
+pub(crate) fn compute_linkage_evidence(
+    changes: &[ChangeWithVotes<'_>],
+    contig_len: usize,
+    in_normal: f64,
+) -> Vec<LinkageEvidence> {
     let small = || changes.iter().map(|own| own.change).filter(|change| is_small_variant(change));
     if small().nth(1).is_none() {
         return vec![LinkageEvidence::default(); changes.len()];
@@ -57,8 +61,8 @@ pub(crate) fn find_linkage(changes: &[ChangeWithVotes<'_>], contig_len: usize, i
     let of_change = |f: usize| {
         let own = &changes[f];
         let others = (0..changes.len()).filter(|&g| g != f && can_be_linked[g] && is_small_variant(own.change));
-        let supports: Vec<(usize, ChangePairSupport)> =
-            others.map(|g| (g, ChangePairSupport::from_votes(own.pooled, changes[g].pooled))).collect();
+        let supports: Vec<(usize, TwoChangeMoleculeCounts)> =
+            others.map(|g| (g, TwoChangeMoleculeCounts::from_votes(own.pooled, changes[g].pooled))).collect();
         let is_linked = !is_kataegis && supports.iter().any(|(_, support)| support.is_in_phase());
         let together = supports.iter().filter(|(_, support)| support.arose_in_one_event()).map(|(g, _)| &changes[*g]);
         let haplotype: Vec<&ChangeWithVotes<'_>> = std::iter::once(own).chain(together).collect();
@@ -158,7 +162,7 @@ mod tests {
                 pooled: &tumours[0],
             })
             .collect();
-        find_linkage(&changes, 300, 0.0)
+        compute_linkage_evidence(&changes, 300, 0.0)
     }
 
     #[test]

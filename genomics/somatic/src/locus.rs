@@ -9,17 +9,17 @@ use crate::change::{self, Change, is_small_variant};
 use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
-use crate::genotype::{self, Admixture, ErrorFrequency, Filter, Genotype};
+use crate::genotype::{self, Admixture, ErrorFrequency, Filter, GenotypingResult};
 use crate::haplotype;
 use crate::known_variants::{KnownVariantFrequencies, PopulationFrequency};
 use crate::linked_changes::{self, ChangeWithVotes, LinkageEvidence};
-use crate::molecule_vote::{ChangePairSupport, MoleculeVote};
+use crate::molecule_vote::{MoleculeVote, TwoChangeMoleculeCounts};
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::repeat_length_change;
 use crate::sequencing_errors::{self, ErrorModel, ReadOnContig};
-use crate::short_homopolymer::ShortHomopolymerCounts;
+use crate::short_homopolymer::ShortHomopolymerReadCounts;
 use crate::slippage::{self, RepeatRange, SlippageRate};
 
 /// A change of a contig with its genotype, filters and annotations.
@@ -30,7 +30,7 @@ pub struct VariantCall {
     /// Whether errors that look like this change are common or rare.
     pub error_frequency: ErrorFrequency,
     /// Quality, filters and support.
-    pub genotype: Genotype,
+    pub genotype: GenotypingResult,
     /// Number of the tumours' molecules at the position, whether they support one of the alleles or not.
     pub tumour_molecules: u32,
     /// Population frequency of the change.
@@ -95,7 +95,7 @@ const MAX_RIVAL_DISTANCE_BP: usize = 100;
 const MAX_RIVALS: usize = 8;
 
 /// Finds the rivals of all loci. Returns how many rivals were left out because their locus has too many.
-pub fn find_rival_contigs(loci: &mut [Locus]) -> u64 {
+pub fn set_rival_contigs(loci: &mut [Locus]) -> u64 {
     let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
         .zip(loci.iter())
@@ -126,7 +126,7 @@ pub fn find_rival_contigs(loci: &mut [Locus]) -> u64 {
 
 impl Locus {
     /// Creates a locus without reads, with the given downsampling factors.
-    pub fn without_reads(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
+    pub fn from_contig_without_reads(contig: AlignedContig, downsampling_factors: [u32; 2]) -> Locus {
         Locus { contig, reads: Vec::new(), num_reads: 0, num_pairs: [0; 2], downsampling_factors, rivals: Vec::new() }
     }
 
@@ -192,7 +192,7 @@ impl Locus {
         pairs: &[RecruitedPair],
         error_rate: Option<f64>,
         has_normal: bool,
-    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts, ShortHomopolymerCounts) {
+    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts, ShortHomopolymerReadCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
         for contig_change in &self.contig.changes {
@@ -223,8 +223,8 @@ impl Locus {
             }
             slips.count_repeat_reads(repeat.unit, repeat.len(), &normal_lengths(&repeat, usize::MAX));
         }
-        let mut homopolymers = ShortHomopolymerCounts::default();
-        for homopolymer in ShortHomopolymerCounts::choose_homopolymers_to_count(seq, &changed) {
+        let mut homopolymers = ShortHomopolymerReadCounts::default();
+        for homopolymer in ShortHomopolymerReadCounts::choose_homopolymers_to_count(seq, &changed) {
             let max_reads = slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer;
             homopolymers.count_reads(homopolymer.len(), &normal_lengths(&homopolymer, max_reads));
         }
@@ -245,10 +245,10 @@ impl Locus {
     ) -> Vec<VariantCall> {
         let votes: Vec<ChangeVotes> =
             (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
-        let linkage = self.find_linkage(&votes, admixture);
+        let linkage = self.compute_linkage_evidence(&votes, admixture);
         let is_divergent = divergence::is_divergent(&self.contig, votes.iter().map(|own| &own.normal[..]))
             && !linked_changes::is_somatic_cluster(&linkage);
-        let fold_backs = fold_back::find_fold_backs(&self.contig);
+        let fold_backs = fold_back::flag_fold_back_changes(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
             let ChangeVotes { normal, tumours, pooled: tumour, slippage_rate } = &votes[f];
             let population_frequency = known.frequency_of_change(&contig_change.change);
@@ -256,9 +256,9 @@ impl Locus {
                 population_frequency,
                 error_frequency: evidence.error_frequency_of_change(f),
                 slippage_rate: *slippage_rate,
-                num_molecules: evidence.count_molecules(f),
+                num_molecules: evidence.count_covering_molecules(f),
                 min_quality: least_quality,
-                min_molecules: evidence.min_call_molecules(),
+                min_molecules: evidence.min_call_molecules_common_error(),
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability_of_change(f),
                 admixture,
@@ -302,7 +302,7 @@ impl Locus {
     }
 
     /// The linkage of each change, from the votes on all changes.
-    fn find_linkage(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<LinkageEvidence> {
+    fn compute_linkage_evidence(&self, votes: &[ChangeVotes], admixture: Admixture) -> Vec<LinkageEvidence> {
         let changes: Vec<ChangeWithVotes<'_>> = self
             .contig
             .changes
@@ -316,7 +316,11 @@ impl Locus {
                 pooled: &own.pooled,
             })
             .collect();
-        linked_changes::find_linkage(&changes, self.contig.assembled.len(), admixture.tumour_in_normal_ratio)
+        linked_changes::compute_linkage_evidence(
+            &changes,
+            self.contig.assembled.len(),
+            admixture.tumour_in_normal_ratio,
+        )
     }
 
     /// If the contig comes from a paralog, adds a filter to the calls of its small changes and of its unaligned ends.
@@ -346,7 +350,7 @@ fn record_phase(calls: &mut [VariantCall], votes: &[ChangeVotes]) {
     for a in 0..calls.len() {
         let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
         let others =
-            others.filter(|&b| ChangePairSupport::from_votes(&votes[a].pooled, &votes[b].pooled).is_in_phase());
+            others.filter(|&b| TwoChangeMoleculeCounts::from_votes(&votes[a].pooled, &votes[b].pooled).is_in_phase());
         calls[a].phased_changes = others.map(|b| calls[b].change.clone()).collect();
     }
 }

@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use genuma_work::disk_buckets::{DiskBucketIndex, DiskBuckets};
+use genuma_work::disk_buckets::{DiskBucketLocation, DiskBuckets};
 use genuma_work::parallel::{map_in_order, try_map_in_order};
-use genuma_work::spill::{Error, LocalObjectRange};
+use genuma_work::spill::{Error, LocalCopyOfObjectRange};
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
@@ -53,10 +53,10 @@ pub(crate) struct RecruitedPairBuckets {
 
 /// Result of recruiting: where the recruited pairs are on disk, and how loci were downsampled.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct RecruitedPairs {
+pub struct RecruitedPairsOnDisk {
     order: Vec<u32>,
     bucket_ends: Vec<u32>,
-    buckets: Vec<DiskBucketIndex>,
+    buckets: Vec<DiskBucketLocation>,
     bucket_memory_bytes: Vec<u64>,
     /// Number of recruited pairs in all buckets; a pair in several buckets counts once.
     pub num_pairs: u64,
@@ -102,7 +102,7 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish_shard(self) -> Result<Vec<DiskBucketIndex>, Error> {
+    pub fn finish_shard(self) -> Result<Vec<DiskBucketLocation>, Error> {
         self.buckets.finish_writing()
     }
 
@@ -111,11 +111,14 @@ impl RecruitedPairBuckets {
         self.buckets.num_buckets()
     }
 
-    /// Opens the disk buckets of a shard in an object, for [`RecruitedPairBuckets::merge_shards`].
+    /// Opens the disk buckets of a shard in an object, for [`RecruitedPairBuckets::merge_and_downsample_shards`].
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub fn open_shard(file: &LocalObjectRange<'_>, buckets: Vec<DiskBucketIndex>) -> Result<DiskBuckets, Error> {
+    pub fn open_shard(
+        file: &LocalCopyOfObjectRange<'_>,
+        buckets: Vec<DiskBucketLocation>,
+    ) -> Result<DiskBuckets, Error> {
         DiskBuckets::open_object(FILE_DESCRIPTION, file, buckets)
     }
 
@@ -135,13 +138,13 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The file cannot be read or written, or a shard's file cannot be read.
-    pub fn merge_shards(
+    pub fn merge_and_downsample_shards(
         self,
         shards: &[DiskBuckets],
         index: &RecruitingKmerIndex,
         depths: &LocusDepths,
         threads: usize,
-    ) -> Result<RecruitedPairs, Error> {
+    ) -> Result<RecruitedPairsOnDisk, Error> {
         let RecruitedPairBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, .. } = self;
         let settle = |(scratch, found): &mut _, bucket: usize| {
             let mut pairs: Vec<RecruitedPair> = buckets.take_bucket(bucket)?;
@@ -150,7 +153,7 @@ impl RecruitedPairBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.downsample_contigs_of_pair(pair, depths, scratch, found);
+                index.remove_downsampled_contigs(pair, depths, scratch, found);
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);
@@ -160,10 +163,11 @@ impl RecruitedPairBuckets {
             pairs.iter().try_for_each(|pair| buckets.push_value(bucket, pair))?;
             Ok((first, pairs.iter().map(pair_memory_bytes).sum::<u64>()))
         };
-        let counts = try_map_in_order(buckets.num_buckets(), threads, || (index.new_buffers(), Vec::new()), settle)?;
+        let counts =
+            try_map_in_order(buckets.num_buckets(), threads, || (index.allocate_lookup_buffers(), Vec::new()), settle)?;
         let (firsts, resident): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
         let (pairs, downsampling_factors) = (firsts.iter().sum(), depths.downsampling_factors());
-        Ok(RecruitedPairs {
+        Ok(RecruitedPairsOnDisk {
             order,
             bucket_ends: ends,
             buckets: buckets.finish_writing()?,
@@ -188,7 +192,7 @@ struct PairsInMemory {
 pub struct LocusRanges {
     /// One locus per contig. Only the loci of the current range have their reads.
     loci: Vec<Locus>,
-    recruited: RecruitedPairs,
+    recruited: RecruitedPairsOnDisk,
     buckets: DiskBuckets,
     /// For each locus range its bucket numbers.
     ranges: Vec<Range<usize>>,
@@ -206,7 +210,7 @@ impl LocusRanges {
     /// # Errors
     /// A file cannot be read or written, or is damaged.
     pub fn open_and_place_reads(
-        mut recruited: RecruitedPairs,
+        mut recruited: RecruitedPairsOnDisk,
         path: &Path,
         contigs: Vec<AlignedContig>,
         memory: u64,
@@ -239,7 +243,7 @@ impl LocusRanges {
     pub(crate) fn from_pairs_in_memory(loci: Vec<Locus>, pairs: Vec<RecruitedPair>) -> LocusRanges {
         let none = || DiskBuckets::create_unnamed(FILE_DESCRIPTION, Path::new("/"), 0);
         let (order, kept) = ((0..loci.len() as u32).collect(), pairs.len() as u64);
-        let recruited = RecruitedPairs {
+        let recruited = RecruitedPairsOnDisk {
             order,
             bucket_ends: Vec::new(),
             buckets: Vec::new(),
@@ -259,11 +263,11 @@ impl LocusRanges {
         }
     }
 
-    fn loci_without_reads(contigs: Vec<AlignedContig>, recruited: &RecruitedPairs) -> Vec<Locus> {
+    fn loci_without_reads(contigs: Vec<AlignedContig>, recruited: &RecruitedPairsOnDisk) -> Vec<Locus> {
         contigs
             .into_iter()
             .zip(&recruited.downsampling_factors)
-            .map(|(contig, &downsampling_factors)| Locus::without_reads(contig, downsampling_factors))
+            .map(|(contig, &downsampling_factors)| Locus::from_contig_without_reads(contig, downsampling_factors))
             .collect()
     }
 
@@ -431,12 +435,17 @@ mod tests {
         let genome = bases(60_000, 9);
         let mut contigs: Vec<AlignedContig> =
             (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
-        let index = RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, None, 1));
+        let index = RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(
+            &mut contigs,
+            31,
+            None,
+            1,
+        ));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
         let seen = RecruitingKmerCounts::zero(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(&contigs, &path).unwrap();
-        let (mut looking, mut found) = (index.new_buffers(), Vec::new());
+        let (mut looking, mut found) = (index.allocate_lookup_buffers(), Vec::new());
         let mut kept = 0;
         for i in (0..59_500).step_by(60) {
             let mates = [genome[i..i + 100].to_vec(), reverse_complement(&genome[i + 300..i + 400])];
@@ -450,8 +459,9 @@ mod tests {
                 }
             }
         }
-        let recruited =
-            shelving.merge_shards(&[], &index, &index.compute_locus_depths(&seen, contigs.len()), 2).unwrap();
+        let recruited = shelving
+            .merge_and_downsample_shards(&[], &index, &index.compute_locus_depths(&seen, contigs.len()), 2)
+            .unwrap();
         assert_eq!(recruited.num_pairs, kept);
         let recruited: Vec<u8> = serde_json::to_vec(&recruited).unwrap();
         let laid = |memory: u64| {

@@ -5,7 +5,7 @@ use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 /// Natural logarithm of the odds that an allele is of the first of two kinds, learned from all alleles by
 /// expectation–maximisation. `log_ratios` has for each allele the natural-log likelihood ratio of the first kind over
 /// the second. `prior_share` is the prior share of the first kind; it weighs as much as `prior_weight` alleles.
-pub(crate) fn learn_log_odds(log_ratios: &[f64], prior_share: f64, prior_weight: f64) -> f64 {
+pub(crate) fn learn_mixture_log_odds(log_ratios: &[f64], prior_share: f64, prior_weight: f64) -> f64 {
     let log_odds = |share: f64| (share / (1.0 - share)).ln();
     let mut share = prior_share;
     for _ in 0..GENOTYPE_MODEL_PARAMS.num_fit_rounds {

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use genuma_pair::assay::FragmentEndKind;
+use genuma_pair::assay::RandomOrFixedEnds;
 use genuma_reads::umi::similar_umi_keys;
 pub use genuma_reads::umi::umi_key_of_name;
 
 /// Number of bases at the start of each mate that are compared to recognise duplicates.
-pub const MATE_PREFIX_BP: usize = 32;
+pub const COMPARED_MATE_PREFIX_BP: usize = 32;
 /// Number of bases at the start of a mate by which possible duplicates are found in the index. A sequencing error in
 /// these bases of both mates hides a duplicate.
 const PREFIX_KEY_BP: usize = 12;
@@ -20,10 +20,10 @@ const PREFIX_KEY_BP: usize = 12;
 const MAX_MISMATCHES: usize = 4;
 
 fn count_mismatches(a: &[u8], b: &[u8]) -> usize {
-    match (a.first_chunk::<MATE_PREFIX_BP>(), b.first_chunk::<MATE_PREFIX_BP>()) {
+    match (a.first_chunk::<COMPARED_MATE_PREFIX_BP>(), b.first_chunk::<COMPARED_MATE_PREFIX_BP>()) {
         // With a known length the compiler vectorises the loop.
         (Some(a), Some(b)) => a.iter().zip(b).map(|(x, y)| u8::from(x != y)).sum::<u8>().into(),
-        _ => a.iter().zip(b).take(MATE_PREFIX_BP).filter(|(x, y)| x != y).count(),
+        _ => a.iter().zip(b).take(COMPARED_MATE_PREFIX_BP).filter(|(x, y)| x != y).count(),
     }
 }
 
@@ -132,13 +132,15 @@ struct RepresentativeIndex<'a> {
     by_prefix: WordHashMap<PrefixKey<'a>, Vec<Representative>>,
     /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key, by each part of the prefix of the other mate.
     by_part: WordHashMap<PartKey<'a>, Vec<Representative>>,
-    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than [`MATE_PREFIX_BP`].
+    /// Pairs beyond the first [`MAX_LINEAR_PAIRS`] with a key whose other mate is shorter than [`COMPARED_MATE_PREFIX_BP`].
     short: WordHashMap<PrefixKey<'a>, Vec<Representative>>,
 }
 
 /// Splits a prefix into [`PREFIX_PARTS`] numbered parts.
-fn split_prefix(prefix: &[u8; MATE_PREFIX_BP]) -> impl Iterator<Item = (usize, &[u8])> {
-    (0..PREFIX_PARTS).map(|i| (i, &prefix[i * MATE_PREFIX_BP / PREFIX_PARTS..(i + 1) * MATE_PREFIX_BP / PREFIX_PARTS]))
+fn split_prefix(prefix: &[u8; COMPARED_MATE_PREFIX_BP]) -> impl Iterator<Item = (usize, &[u8])> {
+    (0..PREFIX_PARTS).map(|i| {
+        (i, &prefix[i * COMPARED_MATE_PREFIX_BP / PREFIX_PARTS..(i + 1) * COMPARED_MATE_PREFIX_BP / PREFIX_PARTS])
+    })
 }
 
 impl<'a> RepresentativeIndex<'a> {
@@ -187,14 +189,14 @@ impl MoleculeAssignment {
     pub fn from_pairs<'a>(
         members: &[u32],
         pairs: &'a [impl MatePair],
-        fragment_ends: &[FragmentEndKind],
+        fragment_ends: &[RandomOrFixedEnds],
     ) -> MoleculeAssignment {
         let mut heads = RepresentativeIndex::default();
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
             let umis = pair.umi_key();
-            let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&FragmentEndKind::Fixed);
+            let has_fixed_ends = fragment_ends.get(usize::from(pair.sample())) == Some(&RandomOrFixedEnds::Fixed);
             if has_fixed_ends && umis == 0 {
                 of.push((member, member));
                 continue;
@@ -228,13 +230,13 @@ impl MoleculeAssignment {
     }
 
     /// The representative pair of the molecule of `pair`: the pair itself or an earlier one.
-    pub fn representative_of_molecule(&self, pair: u32) -> u32 {
+    pub fn representative_of_pair(&self, pair: u32) -> u32 {
         self.representatives.binary_search_by_key(&pair, |m| m.0).map_or(pair, |at| self.representatives[at].1)
     }
 
     /// Whether the pair is a duplicate: an earlier pair is of the same molecule.
     pub fn is_duplicate(&self, pair: u32) -> bool {
-        self.representative_of_molecule(pair) != pair
+        self.representative_of_pair(pair) != pair
     }
 }
 
@@ -270,21 +272,21 @@ mod tests {
             pair(0, [one, two]),
         ];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3, 4], &pairs, &[]);
-        assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_of_molecule(p)), [0, 0, 0, 3, 4]);
+        assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_of_pair(p)), [0, 0, 0, 3, 4]);
         assert!(molecules.is_duplicate(2) && !molecules.is_duplicate(4));
         assert_eq!(molecules.pairs_by_molecule(), [vec![0, 1, 2], vec![3], vec![4]]);
         // Pairs of a sample with fixed fragment ends.
         let own =
-            MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[FragmentEndKind::Random, FragmentEndKind::Fixed]);
-        assert_eq!([0, 1, 4].map(|p| own.representative_of_molecule(p)), [0, 1, 4]);
+            MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[RandomOrFixedEnds::Random, RandomOrFixedEnds::Fixed]);
+        assert_eq!([0, 1, 4].map(|p| own.representative_of_pair(p)), [0, 1, 4]);
         // Reads without mates: the start of the read tells.
         let late = b"ACGTTGCATGCCGATTGCTAGGATCCATTAGC";
         let singles = [pair(1, [one, b""]), pair(1, [late, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2], &singles, &[]);
-        assert_eq!([0, 1, 2].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2]);
+        assert_eq!([0, 1, 2].map(|p| molecules.representative_of_pair(p)), [0, 0, 2]);
         // Only some of the pairs.
         let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs, &[]);
-        assert_eq!([1, 2, 4].map(|p| some.representative_of_molecule(p)), [1, 1, 4]);
+        assert_eq!([1, 2, 4].map(|p| some.representative_of_pair(p)), [1, 1, 4]);
     }
 
     #[test]
@@ -321,7 +323,7 @@ mod tests {
             expected.push(representative.unwrap_or(p));
         }
         let molecules = MoleculeAssignment::from_pairs(&members, &pairs, &[]);
-        assert!(members.iter().all(|&p| molecules.representative_of_molecule(p) == expected[p as usize]));
+        assert!(members.iter().all(|&p| molecules.representative_of_pair(p) == expected[p as usize]));
         assert!(heads.len() > 2 * MAX_LINEAR_PAIRS && heads.len() < 2000, "{}", heads.len());
     }
 
@@ -337,9 +339,9 @@ mod tests {
             named(b"c:ACGT+TTAA", [one, two]),
             named(b"d", [one, two]),
         ];
-        for ends in [FragmentEndKind::Random, FragmentEndKind::Fixed] {
+        for ends in [RandomOrFixedEnds::Random, RandomOrFixedEnds::Fixed] {
             let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
-            assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 0, 2, 3]);
+            assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_pair(p)), [0, 0, 2, 3]);
         }
     }
 
@@ -369,6 +371,6 @@ mod tests {
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let pairs = [pair(1, [b"", b""]), pair(1, [b"", b""]), pair(1, [b"ACGT", one]), pair(1, [b"ACGT", one])];
         let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[]);
-        assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_molecule(p)), [0, 1, 2, 2]);
+        assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_pair(p)), [0, 1, 2, 2]);
     }
 }

@@ -38,7 +38,7 @@ impl MoleculeVote {
 
 /// Numbers of molecules that have both, or only one, of two changes of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ChangePairSupport {
+pub struct TwoChangeMoleculeCounts {
     /// Number of molecules that have both changes.
     pub both: u32,
     /// Number of molecules with only the first change, and with only the second.
@@ -51,10 +51,10 @@ const MIN_MOLECULES_WITH_BOTH: u32 = 2;
 /// base. One such molecule is always tolerated.
 const MOLECULES_PER_MISREAD: u32 = 10;
 
-impl ChangePairSupport {
+impl TwoChangeMoleculeCounts {
     /// Counts the molecules from the votes of one sample on two changes of a contig, each sorted by pair.
-    pub fn from_votes(first: &[MoleculeVote], second: &[MoleculeVote]) -> ChangePairSupport {
-        let mut shared = ChangePairSupport::default();
+    pub fn from_votes(first: &[MoleculeVote], second: &[MoleculeVote]) -> TwoChangeMoleculeCounts {
+        let mut shared = TwoChangeMoleculeCounts::default();
         let mut second = second.iter().peekable();
         for a in first {
             while second.next_if(|b| b.pair < a.pair).is_some() {}
@@ -67,7 +67,7 @@ impl ChangePairSupport {
     }
 
     /// Adds the counts of another sample.
-    pub fn merge_counts(&mut self, other: &ChangePairSupport) {
+    pub fn merge_counts(&mut self, other: &TwoChangeMoleculeCounts) {
         self.both += other.both;
         self.only_one[0] += other.only_one[0];
         self.only_one[1] += other.only_one[1];
@@ -117,16 +117,19 @@ mod tests {
         let votes = |of: &[(u32, f64)]| of.iter().map(|&(pair, odds)| vote(pair, odds)).collect::<Vec<_>>();
         let first = votes(&[(1, 9.0), (2, 9.0), (4, -9.0), (5, 9.0), (6, 1.0), (9, 9.0)]);
         let second = votes(&[(0, 9.0), (2, 9.0), (3, 9.0), (4, 9.0), (5, -9.0), (6, 9.0), (9, 0.5)]);
-        assert_eq!(ChangePairSupport::from_votes(&first, &second), ChangePairSupport { both: 1, only_one: [1, 1] });
-        assert_eq!(ChangePairSupport::from_votes(&first, &[]), ChangePairSupport::default());
-        let mut sum = ChangePairSupport { both: 3, only_one: [0, 2] };
-        sum.merge_counts(&ChangePairSupport::from_votes(&first, &second));
-        assert_eq!(sum, ChangePairSupport { both: 4, only_one: [1, 3] });
+        assert_eq!(
+            TwoChangeMoleculeCounts::from_votes(&first, &second),
+            TwoChangeMoleculeCounts { both: 1, only_one: [1, 1] }
+        );
+        assert_eq!(TwoChangeMoleculeCounts::from_votes(&first, &[]), TwoChangeMoleculeCounts::default());
+        let mut sum = TwoChangeMoleculeCounts { both: 3, only_one: [0, 2] };
+        sum.merge_counts(&TwoChangeMoleculeCounts::from_votes(&first, &second));
+        assert_eq!(sum, TwoChangeMoleculeCounts { both: 4, only_one: [1, 3] });
     }
 
     #[test]
     fn changes_at_once_have_no_molecules_of_their_own() {
-        let shared = |both, first, second| ChangePairSupport { both, only_one: [first, second] };
+        let shared = |both, first, second| TwoChangeMoleculeCounts { both, only_one: [first, second] };
         for (both, first, second) in [(2, 0, 0), (3, 1, 0), (8, 1, 1), (20, 3, 2), (100, 11, 5)] {
             assert!(shared(both, first, second).arose_in_one_event());
         }

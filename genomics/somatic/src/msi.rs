@@ -16,7 +16,7 @@ use crate::event::Event;
 use crate::genotype::MIN_CALL_MOLECULES_COMMON_ERROR;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::slippage::SlippageModel;
-use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// Microsatellite instability of a tumour, with the numbers of repeats on which it is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct MicrosatelliteInstability {
 
 /// Properties of a tumour sample that determine whether a length change of a tandem repeat is detected.
 #[derive(Debug, Clone, Copy)]
-pub struct RepeatDetectionConditions<'a> {
+pub struct LengthChangeDetectionConditions<'a> {
     /// Modal depth of the tumour's k-mers, without duplicates.
     pub kmer_depth: f64,
     /// Read length in bases.
@@ -106,7 +106,7 @@ struct RepeatTract {
 /// Calls `each` with every tandem repeat of the sequence that is considered, by unit length. A repeat is reported with
 /// its smallest unit only.
 fn for_each_tract(seq: &[u8], mut each: impl FnMut(RepeatTract)) {
-    for unit in 1..=MAX_REPEAT_UNIT_BP {
+    for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
         let least = (MSI_MODEL_PARAMS.min_tract_copies * unit).max(*MSI_MODEL_PARAMS.tract_bases.start());
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
         // A run of at least `run` bases contains a probed position.
@@ -131,7 +131,7 @@ fn for_each_tract(seq: &[u8], mut each: impl FnMut(RepeatTract)) {
     }
 }
 
-impl RepeatDetectionConditions<'_> {
+impl LengthChangeDetectionConditions<'_> {
     /// Probability that a length change by one unit, on half of the tumour cells' copies of the locus, is called in a
     /// repeat of `bases` bp.
     fn call_probability(&self, unit: usize, bases: usize) -> f64 {
@@ -161,7 +161,7 @@ impl RepeatDetectionConditions<'_> {
             }
             1.0 - below
         };
-        let [shorter, longer] = self.slippage.rates_by_length(unit, bases);
+        let [shorter, longer] = self.slippage.shortening_and_lengthening_rates(unit, bases);
         // docs/model/msi.md (3)
         (of_way(shorter.rate) + of_way(longer.rate)) / 2.0
     }
@@ -173,7 +173,7 @@ impl MicrosatelliteInstability {
     pub fn estimate_microsatellite_instability<'a>(
         events: impl Iterator<Item = &'a Event>,
         genome: &Reference,
-        conditions: &RepeatDetectionConditions<'_>,
+        conditions: &LengthChangeDetectionConditions<'_>,
         threads: usize,
     ) -> Option<MicrosatelliteInstability> {
         let counts = genuma_work::parallel::map_in_order(
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn what_slips_often_or_is_long_is_seen_seldom() {
         let slippage = SlippageModel::default();
-        let visible = RepeatDetectionConditions {
+        let visible = LengthChangeDetectionConditions {
             kmer_depth: 24.0,
             read_len_bases: 150,
             purity: 0.7,
@@ -279,7 +279,7 @@ mod tests {
         let chance = |unit, bases| visible.call_probability(unit, bases);
         assert!(chance(2, 12) > 0.9 && chance(1, 10) > 0.9, "{} {}", chance(2, 12), chance(1, 10));
         assert!(chance(1, 30) < 0.1 && chance(3, 15) > chance(3, 75), "{} {}", chance(1, 30), chance(3, 75));
-        let impure = RepeatDetectionConditions { purity: 0.2, ..visible };
+        let impure = LengthChangeDetectionConditions { purity: 0.2, ..visible };
         assert!(impure.call_probability(2, 12) < 0.6);
     }
 }

@@ -62,7 +62,7 @@ pub fn assemble_normal_sequences(locus: &Locus, pairs: &[RecruitedPair]) -> Norm
 /// Assembles the normal sequences of the haplotype on which the contig's changes arose, from the normal reads that
 /// agree with the contig farthest beyond a flank. If the normal is heterozygous, reads of its other haplotype disagree
 /// nearer to the flank.
-pub(crate) fn assemble_contig_haplotype(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
+pub(crate) fn assemble_normal_haplotype_of_contig(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     stack_and_join(locus, pairs, StackedReads::LongestAgreement).clamp_flanks()
 }
 
@@ -233,7 +233,7 @@ impl Agreement {
 
 /// Builds a reference of all normal sequences, and for each contig the hits of its flanks on it, as a mapper would
 /// report them.
-pub fn build_normal_reference(normals: &[NormalSequences]) -> (fasta::Reference, Vec<Vec<Hit>>) {
+pub fn build_normal_reference_and_hits(normals: &[NormalSequences]) -> (fasta::Reference, Vec<Vec<Hit>>) {
     let mut contigs = Vec::new();
     let mut hits = Vec::with_capacity(normals.len());
     for (c, normal) in normals.iter().enumerate() {
@@ -318,7 +318,7 @@ mod tests {
         let flanks = vec![flank((5, 9), 2), flank((0, 10), 1), flank((3, 9), 20), flank((7, 4), 0)];
         let normals = NormalSequences { seqs: vec![b"ACGTAC".to_vec()], flanks }.clamp_flanks();
         assert_eq!(normals.flanks, [flank((5, 9), 2), flank((0, 5), 1), flank((3, 3), 6), flank((7, 7), 0)]);
-        let (genome, hits) = build_normal_reference(&[normals]);
+        let (genome, hits) = build_normal_reference_and_hits(&[normals]);
         for hit in &hits[0] {
             assert!(hit.ref_end <= genome.contigs[0].seq.len(), "{hit:?}");
         }

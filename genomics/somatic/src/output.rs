@@ -1,5 +1,5 @@
 //! Writes the result files of a call: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. The files
-//! appear together when the caller publishes their [`FileSet`]. Their content depends on the calls only, not on the
+//! appear together when the caller publishes their [`AtomicFileSet`]. Their content depends on the calls only, not on the
 //! number of threads.
 
 use std::collections::BTreeSet;
@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use genuma_align::bam::{self, BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate};
-use genuma_align::indexed_file::{self, IndexedFile, IndexedFormat, RecordPosition};
+use genuma_align::indexed_file::{self, IndexedFile, IndexedRecordFormat, RecordPosition};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel::try_map_in_order;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
 use genuma_work::{ProgressCounters, spill};
 use serde::{Deserialize, Serialize};
@@ -63,14 +63,14 @@ pub fn write_vcf(
     records: &[VcfRecord],
     genome: &Reference,
     has_normal: bool,
-    set: &mut FileSet,
+    set: &mut AtomicFileSet,
 ) -> Result<(), Error> {
     let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
     let used: BTreeSet<usize> = records.iter().map(|r| r.chrom).collect();
     // The index contains only sequences with records, as an index written by tabix does.
     let names = used.iter().map(|&c| genome.contigs[c].name.clone()).collect();
     let ranks: Vec<usize> = used.into_iter().collect();
-    let mut file = IndexedFile::create(path, longest, IndexedFormat::Vcf { names })?;
+    let mut file = IndexedFile::create(path, longest, IndexedRecordFormat::Vcf { names })?;
     file.write_header(header.as_bytes())?;
     for record in records {
         let text = vcf::format_vcf_record(record, genome, has_normal) + "\n";
@@ -92,7 +92,7 @@ pub fn write_vcf(
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut FileSet) -> Result<(), Error> {
+pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut AtomicFileSet) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     for (c, locus) in finished.ranges.loci().iter().enumerate() {
         let contig = &locus.contig;
@@ -114,7 +114,7 @@ pub fn write_contigs(path: &Path, finished: &FinishedCall, set: &mut FileSet) ->
             write_bases(&mut file, &contig.seq)?;
         }
     }
-    set.add_file(file.flush_buffer()?);
+    set.add_file(file.flush_to_partial_file()?);
     Ok(())
 }
 
@@ -234,7 +234,7 @@ pub fn collect_supporting_pairs(
         (change::affected_positions(&call.change), locus.contig.changes[call.change_index].mapq)
     };
     let call_data: Vec<_> = calls.iter().map(|call| get_call_data(call, &finished.ranges.loci()[call.locus])).collect();
-    let room = MemoryBudget::with_bytes(memory);
+    let room = MemoryBudget::with_available_bytes(memory);
     let put = |buckets: &SpillableBuckets<SupportingPair>, bucket: usize, one: SupportingPair| {
         let bytes = pair_memory_bytes(&one.pair) + 64;
         buckets.push_value(bucket, one, bytes)
@@ -336,7 +336,7 @@ pub fn write_supporting_pairs(
     means: &Resources,
     work: &Path,
     meter: &ProgressCounters,
-    set: &mut FileSet,
+    set: &mut AtomicFileSet,
 ) -> Result<(), Error> {
     if !finished.on_reference {
         return Ok(());
@@ -360,18 +360,18 @@ pub fn write_supporting_pairs(
         program,
     };
     let scan = ReferenceScan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
-    bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
+    bam::align_and_write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
 
 /// Writes `value` as indented JSON.
 ///
 /// # Errors
 /// The file cannot be written, or the value has no JSON form.
-pub fn write_json(path: &Path, value: &impl Serialize, set: &mut FileSet) -> Result<(), Error> {
+pub fn write_json(path: &Path, value: &impl Serialize, set: &mut AtomicFileSet) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::from)?;
     file.write_all(b"\n")?;
-    set.add_file(file.flush_buffer()?);
+    set.add_file(file.flush_to_partial_file()?);
     Ok(())
 }
 
@@ -387,8 +387,8 @@ mod tests {
     use super::*;
     use crate::candidate_kmer::KmerDepths;
     use crate::change::{Breakend, RetainedSide};
-    use crate::event::{Event, EventClass, class_of_change};
-    use crate::genotype::{ErrorFrequency, Genotype};
+    use crate::event::{Event, EventClass, event_class_of_change};
+    use crate::genotype::{ErrorFrequency, GenotypingResult};
     use crate::ledger::Ledger;
     use crate::locus_ranges::LocusRanges;
     use crate::packed;
@@ -415,7 +415,7 @@ mod tests {
     }
 
     fn call(change: Change, supporting: &[u32]) -> VariantCall {
-        let genotype = Genotype { quality: 50.0, ..Genotype::default() };
+        let genotype = GenotypingResult { quality: 50.0, ..GenotypingResult::default() };
         let supporting = supporting.to_vec();
         VariantCall {
             change,
@@ -466,7 +466,7 @@ mod tests {
             vec![Change::Allele { chrom: 2, pos, reference: vec![r], alternative }]
         }));
         let event = |changes: Vec<Change>| Event {
-            class: if changes.len() == 2 { EventClass::Ins } else { class_of_change(&changes[0]) },
+            class: if changes.len() == 2 { EventClass::Ins } else { event_class_of_change(&changes[0]) },
             calls: changes.into_iter().map(|c| call(c, &[])).collect(),
             phase_set: None,
         };
@@ -491,8 +491,8 @@ mod tests {
     }
 
     /// Adds files to a set, and publishes the set.
-    fn published(put: impl FnOnce(&mut FileSet) -> Result<(), Error>) -> Result<(), Error> {
-        let mut set = FileSet::default();
+    fn published(put: impl FnOnce(&mut AtomicFileSet) -> Result<(), Error>) -> Result<(), Error> {
+        let mut set = AtomicFileSet::default();
         put(&mut set)?;
         Ok(set.publish_all()?)
     }
@@ -675,7 +675,7 @@ mod tests {
             phase_set: None,
         };
         let pairs: Vec<RecruitedPair> = (0..5).map(pair).collect();
-        let mut locus = Locus::without_reads(compared, [1; 2]);
+        let mut locus = Locus::from_contig_without_reads(compared, [1; 2]);
         locus.set_placed_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
         FinishedCall {
             libraries: Default::default(),

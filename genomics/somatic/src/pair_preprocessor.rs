@@ -27,8 +27,8 @@ impl PairPreprocessor {
     }
 
     /// Packed bases of both mates of the last pair of a sample, before trimming.
-    pub fn packed_bases(&self, sample: u8) -> [Bases<'_>; 2] {
-        self.trimmers[usize::from(sample)].packed_untrimmed_mates()
+    pub fn packed_bases_of_last_pair(&self, sample: u8) -> [Bases<'_>; 2] {
+        self.trimmers[usize::from(sample)].packed_mates_before_adapter_trimming()
     }
 }
 
@@ -36,7 +36,7 @@ impl PreparePair for PairPreprocessor {
     fn prepare<'a>(&mut self, pair: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
         let trimmer = &mut self.trimmers[usize::from(sample)];
         let pair = trimmer.trim_pair(pair);
-        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_untrimmed_mates()) {
+        for (mate, packed) in pair.mates.iter().zip(trimmer.packed_mates_before_adapter_trimming()) {
             tandem_repeat::append_repeat_kmers(mate.seq, packed, self.k, added);
         }
         pair

@@ -153,7 +153,7 @@ impl PanelCounts {
     /// Number of normals of the panel that have change number `change_index` of a contig: the median over the candidate
     /// k-mers of the change. If some of these cover no other change of the contig, only those count, because a change
     /// next to an artefact may be real. `None` if the change has no candidate k-mers.
-    pub fn normals_with_change(&self, contig: &AlignedContig, change_index: usize, k: u32) -> Option<u32> {
+    pub fn count_normals_with_change(&self, contig: &AlignedContig, change_index: usize, k: u32) -> Option<u32> {
         let k = k as usize;
         let own = kmer_starts_at_change(&contig.changes[change_index], contig.seq.len(), k);
         let others = contig.changes.iter().enumerate().filter(|(other, _)| *other != change_index);
@@ -174,7 +174,7 @@ impl PanelCounts {
     /// length change of a tandem repeat twice as many normals are required, because these lengths differ between
     /// people. Calls whose unchanged sequence has many copies in the reference `genome` are not filtered; without a
     /// reference, calls that k-mer depths show to be in a repeat.
-    pub fn annotate_calls(
+    pub fn annotate_and_filter_calls(
         &self,
         loci: &[Locus],
         genome: Option<&Reference>,
@@ -187,7 +187,7 @@ impl PanelCounts {
             let contig = &loci[call.locus].contig;
             call.panel_normals = match (genome, self.is_in_repeat(contig, call.change_index, k)) {
                 (None, true) => None,
-                _ => self.normals_with_change(contig, call.change_index, k),
+                _ => self.count_normals_with_change(contig, call.change_index, k),
             };
             let length = call.error_frequency == ErrorFrequency::Common && !is_substitution(&call.change);
             let min_normals = if length { 2 * self.min_normals } else { self.min_normals };
@@ -301,7 +301,7 @@ mod tests {
         let of = |places: std::ops::Range<usize>, normals: u16, at: std::ops::Range<usize>| {
             let picked =
                 counts_in_normals(&seq, (70..=100).map(|i| (i, if places.contains(&i) { normals } else { 0 })));
-            picked.normals_with_change(&contig(&seq, vec![finding(at)]), 0, K)
+            picked.count_normals_with_change(&contig(&seq, vec![finding(at)]), 0, K)
         };
         assert_eq!(of(70..101, 7, 100..101), Some(7));
         assert_eq!(of(70..86, 7, 100..101), Some(7));
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(of(70..101, 7, 0..1), None);
         assert_eq!(of(70..101, 7, 199..200), None);
         assert_eq!(
-            counts_in_normals(&seq, (169..170).map(|i| (i, 4))).normals_with_change(
+            counts_in_normals(&seq, (169..170).map(|i| (i, 4))).count_normals_with_change(
                 &contig(&seq, vec![finding(199..200)]),
                 0,
                 K
@@ -323,7 +323,7 @@ mod tests {
             Some(4)
         );
         assert_eq!(
-            counts_in_normals(&seq, std::iter::empty()).normals_with_change(
+            counts_in_normals(&seq, std::iter::empty()).count_normals_with_change(
                 &contig(b"ACGT", vec![finding(1..2)]),
                 0,
                 K
@@ -339,8 +339,8 @@ mod tests {
         let changed = contig(&seq, vec![finding(100..101), finding(110..111)]);
         let normals = |at: usize| if (101..=110).contains(&at) { 9 } else { 0 };
         let picked = counts_in_normals(&seq, (70..=110).map(|at| (at, normals(at))));
-        assert_eq!(picked.normals_with_change(&changed, 0, K), Some(0));
-        assert_eq!(picked.normals_with_change(&changed, 1, K), Some(9));
+        assert_eq!(picked.count_normals_with_change(&changed, 0, K), Some(0));
+        assert_eq!(picked.count_normals_with_change(&changed, 1, K), Some(9));
         // In a repeat with many copies errors make the same k-mers.
         let repeated = vec![picked.kmers[3]];
         let in_repeat =
@@ -350,7 +350,7 @@ mod tests {
         // If every k-mer covers both findings, all k-mers count for both.
         let close = contig(&seq, vec![finding(100..101), finding(100..101)]);
         let both = counts_in_normals(&seq, (70..=100).map(|at| (at, 5)));
-        assert_eq!([0, 1].map(|f| both.normals_with_change(&close, f, K)), [Some(5); 2]);
+        assert_eq!([0, 1].map(|f| both.count_normals_with_change(&close, f, K)), [Some(5); 2]);
     }
 
     #[test]

@@ -120,7 +120,8 @@ impl PcrErrorModel {
             let likelihoods: Vec<[f64; 2]> =
                 calls.iter().map(|tumours| log_likelihoods_of_call(tumours, num_templates)).collect();
             let log_ratios: Vec<f64> = likelihoods.iter().map(|[error, mutation]| error - mutation).collect();
-            let error_log_odds = mixture::learn_log_odds(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight);
+            let error_log_odds =
+                mixture::learn_mixture_log_odds(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight);
             let share = 1.0 / (1.0 + (-error_log_odds).exp());
             let either = |&[error, mutation]: &[f64; 2]| {
                 log_weighted_mean([(share, error), (1.0 - share, mutation)].into_iter())

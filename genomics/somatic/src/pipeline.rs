@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_reads::{PackedReadBlockIndex, PackedReads};
@@ -16,21 +16,21 @@ use genuma_work::{ProgressCounters, ProgressListener};
 
 use crate::aligned_contig::AlignedContig;
 use crate::candidate_kmer::CandidateKmer;
-use crate::count::{self, CallCounts, CountingUnit};
+use crate::count::{self, CountingResult, CountingUnit};
 use crate::gene_annotation::GeneFile;
 use crate::genotyping::{self, GenotypingUnit};
 use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
-use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairs};
+use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairsOnDisk};
 use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
-use crate::unit_results::{ContigAssemblyResult, ContigPlacementResult, PlacementInputs};
+use crate::unit_results::{ContigAssemblyResult, ContigPlacementInputs, ContigPlacementResult};
 use crate::variant_trace::{TracedVariant, VariantTracer};
 
 pub use crate::error::Error;
@@ -131,7 +131,7 @@ impl CallJob {
                 let meter = Arc::new(ProgressCounters::new("the reference"));
                 watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
                 genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
-                let context = PlacementInputs {
+                let context = ContigPlacementInputs {
                     genome: genome.as_ref(),
                     k: self.params.k,
                     threads: self.resources.threads,
@@ -181,7 +181,7 @@ impl CallJob {
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.
     fn look_up_panel(
         &self,
-        counts: &CallCounts,
+        counts: &CountingResult,
         costs: &mut Vec<UnitCost>,
         ledger: &mut Ledger,
         watch: &dyn ProgressListener,
@@ -191,7 +191,7 @@ impl CallJob {
         let clock = CostTimer::start();
         let panel_counts = panel.look_up_candidates(
             &counts.candidates,
-            counts.median_depth_of_first_tumour(),
+            counts.median_kmer_depth_of_first_tumour(),
             self.resources.threads,
             self.resources.allocatable_memory_bytes() / 2,
         )?;
@@ -206,9 +206,10 @@ impl CallJob {
         genome_bases: Option<u64>,
         targets: Option<&Targets>,
         watch: &dyn ProgressListener,
-    ) -> Result<CallCounts, Error> {
+    ) -> Result<CountingResult, Error> {
         let tumours = self.samples.tumour_names().len();
-        let params = self.resources.count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
+        let params =
+            self.resources.kmer_count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
         let min_tumour_count = self.params.min_tumour_count;
         let (lanes, samples) = (&self.lanes, &self.samples);
         let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());
@@ -248,7 +249,7 @@ impl CallJob {
         &self,
         passes: &ReadPasses<'_>,
         candidates: Vec<CandidateKmer>,
-        libraries: &[LibraryModel],
+        libraries: &[SamplePairLibraryProperties],
         tracer: Option<&mut VariantTracer>,
         watch: &dyn ProgressListener,
     ) -> Result<ContigAssemblyResult, Error> {
@@ -291,16 +292,16 @@ impl CallJob {
         wanted: RecruitingKmers,
         contigs: &[AlignedContig],
         watch: &dyn ProgressListener,
-    ) -> Result<RecruitedPairs, Error> {
+    ) -> Result<RecruitedPairsOnDisk, Error> {
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("recruit", Some(meter.clone()));
-        let index = RecruitingKmerIndex::build(wanted);
+        let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
         let (seen, shelving) = (
             RecruitingKmerCounts::zero(&index, self.samples.num_samples()),
             RecruitedPairBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;
-        Ok(shelving.merge_shards(
+        Ok(shelving.merge_and_downsample_shards(
             &[],
             &index,
             &index.compute_locus_depths(&seen, contigs.len()),

@@ -107,7 +107,7 @@ impl RecruitingKmerCounts {
     }
 
     /// The counts by k-mer rank, then by sample. Must not be called while other threads count.
-    pub fn counts(&self) -> Vec<u32> {
+    pub fn load_counts(&self) -> Vec<u32> {
         self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
 
@@ -303,7 +303,7 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
             }
         }
         // The depth of a duplication is counted at the ends of the duplicated stretch.
-        if let Some(stretch) = UnchangedAlleleEnds::from_change(f, contig) {
+        if let Some(stretch) = UnchangedAlleleEnds::from_tandem_duplication(f, contig) {
             for bases in stretch.bases_around_ends(k as usize - 1) {
                 take(bases, bases.len() / 2, bases.len() / 2, &[]);
             }
@@ -400,7 +400,7 @@ fn drop_crowded_contigs(entries: &mut Vec<(u64, u32)>, contigs: &[AlignedContig]
 
 impl RecruitingKmerIndex {
     /// Builds the index with which passes over the reads look up recruiting k-mers.
-    pub fn build(recruiting_kmers: RecruitingKmers) -> RecruitingKmerIndex {
+    pub fn from_recruiting_kmers(recruiting_kmers: RecruitingKmers) -> RecruitingKmerIndex {
         let RecruitingKmers { k, kmers, occurrences: sites, starts, are_unique: unique, .. } = recruiting_kmers;
         RecruitingKmerIndex {
             lookup: KmerLookup::build(k, kmers.into_iter()),
@@ -470,13 +470,13 @@ impl RecruitingKmerIndex {
     }
 
     /// Allocates buffers with which one thread looks up k-mers.
-    pub fn new_buffers(&self) -> KmerLookupBuffers {
-        self.lookup.new_buffers()
+    pub fn allocate_lookup_buffers(&self) -> KmerLookupBuffers {
+        self.lookup.allocate_lookup_buffers()
     }
 
     /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
     pub fn compute_locus_depths(&self, pair_counts: &RecruitingKmerCounts, contigs: usize) -> LocusDepths {
-        let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts());
+        let (samples, kmers) = (pair_counts.num_samples, pair_counts.load_counts());
         LocusDepths {
             num_samples: samples,
             contig_depths: self.contig_depths(&kmers, samples, contigs),
@@ -485,7 +485,7 @@ impl RecruitingKmerIndex {
     }
 
     /// Removes from a pair the contigs at which the final downsampling drops the pair.
-    pub fn downsample_contigs_of_pair(
+    pub fn remove_downsampled_contigs(
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,
@@ -576,7 +576,7 @@ fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: us
             let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
         }
     };
-    map_in_order(pieces.len(), threads, || (sought.new_buffers(), Vec::new()), count);
+    map_in_order(pieces.len(), threads, || (sought.allocate_lookup_buffers(), Vec::new()), count);
     copies.into_iter().map(AtomicU8::into_inner).collect()
 }
 
@@ -638,13 +638,13 @@ mod tests {
         let mut contigs = all.to_vec();
         let wanted = RecruitingKmers::select_recruiting_kmers(&mut contigs, 31, Some(&reference), 2);
         assert_eq!((wanted.omitted_repeat_contigs.as_slice(), wanted.contigs_without_unique_kmer), (&[1][..], 2));
-        let index = RecruitingKmerIndex::build(wanted);
+        let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
         assert_eq!(contigs, [all[0].clone(), all[2].clone()]);
         let mut hits = Vec::new();
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
             let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.new_buffers(), RecruitingKmerCounts::zero(&index, 2));
+            let (mut looking, seen) = (index.allocate_lookup_buffers(), RecruitingKmerCounts::zero(&index, 2));
             index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

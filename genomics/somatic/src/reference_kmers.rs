@@ -44,7 +44,7 @@ pub fn find_reference_kmers(
 ///
 /// # Errors
 /// The reference cannot be read.
-pub fn count_reference_copies(
+pub fn count_reference_copies_up_to_two(
     reference: &Path,
     lookup: &KmerLookup,
     threads: usize,
@@ -53,7 +53,7 @@ pub fn count_reference_copies(
     count_copies(reference, lookup, threads, meter, false)
 }
 
-/// As [`count_reference_copies`]; with `counts_repeats` copies of the artificial k-mers of tandem repeats count too, some
+/// As [`count_reference_copies_up_to_two`]; with `counts_repeats` copies of the artificial k-mers of tandem repeats count too, some
 /// of them twice.
 fn count_copies(
     reference: &Path,
@@ -93,7 +93,7 @@ fn count_copies(
                 count_repeats(chunk, packed);
             }
         };
-        let scratch = || (lookup.new_buffers(), Vec::new(), BaseCodes::default());
+        let scratch = || (lookup.allocate_lookup_buffers(), Vec::new(), BaseCodes::default());
         map_in_order(starts.div_ceil(CHUNK_BASES), threads, scratch, chunk);
         meter.add_bytes(starts as u64);
     };
@@ -168,7 +168,7 @@ mod tests {
         let of = |seq: &[u8]| kmers(seq, 31).map(|(_, k)| k.canonical()).collect::<Vec<u64>>();
         let wanted = [of(once), of(twice), of(&reverse_complement(b"TACGATTACAGGCATTAGCCATTGACCGTATT"))].concat();
         let lookup = KmerLookup::build(31, wanted.iter().copied());
-        let found = count_reference_copies(&path, &lookup, 2, &ProgressCounters::default()).unwrap();
+        let found = count_reference_copies_up_to_two(&path, &lookup, 2, &ProgressCounters::default()).unwrap();
         assert_eq!(found, [1, 1, 2, 2, 0, 0]);
     }
 }

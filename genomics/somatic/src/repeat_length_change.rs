@@ -9,7 +9,7 @@ use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::ErrorModel;
 use crate::slippage::{self, RepeatRange, SlippageRate};
-use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 use genuma_reads::NORMAL_SAMPLE;
 
 /// A change of a contig that lengthens or shortens a tandem repeat by whole units, with the read counts of the repeat's
@@ -55,7 +55,7 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
 /// before or after it.
 pub(crate) fn changes_short_repeat(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
-        repeat.unit <= MAX_REPEAT_UNIT_BP && repeat.len().max(before) >= 2 * repeat.unit
+        repeat.unit <= MAX_SHORT_REPEAT_UNIT_BP && repeat.len().max(before) >= 2 * repeat.unit
     })
 }
 
@@ -77,10 +77,10 @@ pub(crate) fn phasing_error_strand(contig: &AlignedContig, f: usize) -> Option<b
 /// The tandem repeat whose length change `f` of a contig alters, and the length of the repeat in bases before the
 /// change. `None` if the repeat is too short to use lengths as evidence. For minisatellites, in which slippage is rare,
 /// reads are compared with haplotypes instead.
-pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
+pub(crate) fn repeat_and_length_before_change(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let (repeat, before) = changed_units(contig, f)?;
     let long = repeat.len().max(before) / repeat.unit;
-    (repeat.unit <= MAX_REPEAT_UNIT_BP
+    (repeat.unit <= MAX_SHORT_REPEAT_UNIT_BP
         && long >= slippage::SLIPPAGE_MODEL_PARAMS.min_evidence_copies[usize::from(repeat.unit > 1)]
         && before >= repeat.unit)
         .then_some((repeat, before))
@@ -88,7 +88,11 @@ pub(crate) fn repeat_of_length_change(contig: &AlignedContig, f: usize) -> Optio
 
 /// Rate at which reads of another allele show change `f`, if the change is a length change of a short homopolymer and
 /// the library has length errors in these; otherwise `None`.
-pub(crate) fn short_homopolymer_rate(contig: &AlignedContig, f: usize, errors: &ErrorModel) -> Option<SlippageRate> {
+pub(crate) fn short_homopolymer_length_error_rate(
+    contig: &AlignedContig,
+    f: usize,
+    errors: &ErrorModel,
+) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
     errors.short_homopolymers.length_error_rate(before, repeat.len())
 }
@@ -124,7 +128,7 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
 
 impl<'a> RepeatLengthChange<'a> {
     /// If change `f` is a length change of a tandem repeat in which lengths are used as evidence
-    /// ([`repeat_of_length_change`]), returns the change with the read counts of the repeat's lengths;
+    /// ([`repeat_and_length_before_change`]), returns the change with the read counts of the repeat's lengths;
     /// otherwise `None`.
     pub fn detect_length_change(
         contig: &'a AlignedContig,
@@ -133,7 +137,7 @@ impl<'a> RepeatLengthChange<'a> {
         placed_reads: &[PlacedRead],
         pairs: &[RecruitedPair],
     ) -> Option<RepeatLengthChange<'a>> {
-        let (repeat, before) = repeat_of_length_change(contig, f)?;
+        let (repeat, before) = repeat_and_length_before_change(contig, f)?;
         let tumour = repeat.len();
         let shown_in = |normal: bool| {
             let mut shown: Vec<usize> = likelihoods
@@ -181,7 +185,12 @@ impl<'a> RepeatLengthChange<'a> {
 
     /// Natural-log odds of a read for the tumour's repeat length over the normal's; 0 if the read does not show the
     /// length.
-    pub fn log_odds(&self, likelihoods: &ReadLikelihoods<'_>, offsets: &[i32], errors: &ErrorModel) -> f64 {
+    pub fn length_log_odds_of_read(
+        &self,
+        likelihoods: &ReadLikelihoods<'_>,
+        offsets: &[i32],
+        errors: &ErrorModel,
+    ) -> f64 {
         let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);
         let other = if shown == self.tumour_len {
@@ -199,7 +208,7 @@ impl<'a> RepeatLengthChange<'a> {
         let slip = |&l: &usize| (errors.slippage.length_probability(unit, l, self.tumour_len), l);
         let likeliest = self.other_lens.iter().map(slip).max_by(|a, b| a.0.total_cmp(&b.0));
         let (general, from) = likeliest.unwrap_or_default();
-        let ways = errors.slippage.rates_by_length(unit, from);
+        let ways = errors.slippage.shortening_and_lengthening_rates(unit, from);
         let (direction, away) = if self.tumour_len < from { (ways[0], ways[1]) } else { (ways[1], ways[0]) };
         // The locus's own reads are the best estimate of its slippage: the normal's in both directions, the tumour's
         // away from the change. The rate of this class of repeats counts as many slips as its uncertainty is worth.
@@ -251,7 +260,7 @@ mod tests {
             .slippage_rate(&errors)
         };
         let unknown = slips([0.0; 2], 0.0, [0.0; 2]);
-        let [general, _] = errors.slippage.rates_by_length(2, 50);
+        let [general, _] = errors.slippage.shortening_and_lengthening_rates(2, 50);
         assert!((unknown.rate - errors.slippage.length_probability(2, 50, 48)).abs() < 1e-12);
         assert!((unknown.log_spread - general.log_spread).abs() < 1e-12);
         // Reads of either sample that never slip lower the rate; reads that slip raise it.

@@ -45,7 +45,7 @@ impl Resources {
     /// Parameters of the k-mer counter. `reference` is the number of reference bases, `None` without a reference. Part
     /// of the memory is reserved for the candidate k-mers and the k-mer sketch of each tumour. K-mers that do not fit
     /// in memory are spilled to the folder `work`.
-    pub fn count_params(
+    pub fn kmer_count_params(
         &self,
         params: &CallParams,
         reference: Option<u64>,

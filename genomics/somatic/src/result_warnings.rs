@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use genuma_pair::identity::{Identity, Relation};
+use genuma_pair::identity::{IdentityResult, Relation};
 use genuma_reads::NORMAL_SAMPLE;
 use serde::{Deserialize, Serialize};
 
@@ -103,11 +103,11 @@ const MIN_WITHHELD_MISMATCH_SHARE: f64 = 2.5e-4;
 /// people, or if genotype mismatches are frequent and the identity test does not show one person. If the identity test
 /// alone shows relatives, the results are not withheld, because captures, amplicons and tumours with very many changes
 /// may look like relatives.
-fn find_two_people(identities: &[Identity], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
+fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
     let has = |relation| identities.iter().any(|identity| identity.relation == relation);
     let are_same = identities.iter().all(|identity| identity.relation == Relation::Same) && !identities.is_empty();
     let withholds_results = match genotype_mismatch_share {
-        Some(_) if identities.iter().any(Identity::may_be_unrelated) => true,
+        Some(_) if identities.iter().any(IdentityResult::may_be_unrelated) => true,
         Some(share) => !are_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
         None if has(Relation::Unrelated) => true,
         None if has(Relation::Relatives) || has(Relation::Different) => false,
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn two_people_withhold_the_results_if_genotypes_show_it() {
         let interval = |value| Estimate { value, low: value - 0.2, high: value + 0.2 };
-        let identity = |relation, distance: Option<f64>| Identity {
+        let identity = |relation, distance: Option<f64>| IdentityResult {
             relation,
             excess_mismatch_rate: interval(0.0),
             genetic_distance: distance.map(interval),
@@ -194,7 +194,7 @@ mod tests {
             sites: 0,
         };
         let found = |relations: &[Relation], share| {
-            let identities: Vec<Identity> = relations.iter().map(|relation| identity(*relation, None)).collect();
+            let identities: Vec<IdentityResult> = relations.iter().map(|relation| identity(*relation, None)).collect();
             find_two_people(&identities, share).map(|warning| warning.withholds_results)
         };
         assert_eq!(found(&[Relation::Same], None), None);

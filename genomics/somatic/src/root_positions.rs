@@ -7,7 +7,7 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::packed_bases::{BaseCodes, WORD_BASES};
 use genuma_work::parallel::map_in_order;
 
-use crate::kmer_map::{KmerMap, KmerQuery};
+use crate::kmer_map::{KmerMap, StartedKmerLookup};
 
 /// Number of bases in one unit of parallel work.
 const CHUNK_BASES: usize = 1 << 20;
@@ -20,7 +20,7 @@ struct RootScratch {
     codes: BaseCodes,
     memory: [Vec<u64>; 2],
     fit: Vec<u64>,
-    pending: Vec<(u32, KmerQuery)>,
+    pending: Vec<(u32, StartedKmerLookup)>,
 }
 
 impl RootScratch {
@@ -33,7 +33,7 @@ impl RootScratch {
         codes.encode_bases(seq, seq, 0);
         let packed = codes.packed();
         shape.find_sampled_roots(packed, memory, fit);
-        let mut look = |pending: &mut Vec<(u32, KmerQuery)>| {
+        let mut look = |pending: &mut Vec<(u32, StartedKmerLookup)>| {
             pending.retain(|(_, root)| known.may_contain_kmer(root));
             hits.extend(pending.drain(..).filter_map(|(at, root)| Some((known.rank_of_query(&root)?, at))));
         };
@@ -46,7 +46,7 @@ impl RootScratch {
                 if packed.has_non_acgt && seq[at..at + bases].iter().any(|&base| dna::encode_base(base) > 3) {
                     continue;
                 }
-                let root = packed.word_at(at) >> (2 * (WORD_BASES - bases));
+                let root = packed.word_from_base(at) >> (2 * (WORD_BASES - bases));
                 if pending.len() == LOOKUP_BATCH {
                     look(pending);
                 }

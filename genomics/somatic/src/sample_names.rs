@@ -59,7 +59,7 @@ impl SampleNames {
     }
 
     /// Names of the samples that have a column in the output: the normal first, if there is one.
-    pub fn output_names(&self) -> &[String] {
+    pub fn output_sample_names(&self) -> &[String] {
         &self.names[usize::from(!self.has_normal)..]
     }
 

@@ -2,7 +2,7 @@
 //! mutation burden and microsatellite instability.
 
 use genuma_pair::confidence_interval::Estimate;
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::somatic_changes;
 use genuma_reads::TUMOUR_SAMPLE;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::candidate_kmer::{KmerDepths, median_kmer_depth};
 use crate::change::{Change, change_sort_position};
-use crate::count::CallCounts;
+use crate::count::CountingResult;
 use crate::event::{Event, EventClass};
 use crate::genotype::AlleleSupport;
-use crate::msi::{MicrosatelliteInstability, RepeatDetectionConditions};
+use crate::msi::{LengthChangeDetectionConditions, MicrosatelliteInstability};
 use crate::mutation_context::mutation_context_index;
 use crate::root_positions;
 use crate::signatures::SignatureExposures;
 use crate::slippage::SlippageModel;
-use crate::target_depth::FinishedTargets;
+use crate::target_depth::TargetsWithDepths;
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -30,7 +30,7 @@ pub struct SampleSummary {
     /// the purity also from the calls. `None` if no sketch was taken.
     pub pair: Option<SamplePairSummary>,
     /// Properties of the libraries of the normal and the tumour that the call used, such as error rates.
-    pub libraries: LibraryModel,
+    pub libraries: SamplePairLibraryProperties,
     /// Tumour in normal: share of tumour cells in the normal sample; `None` if it is not estimated.
     pub tumour_in_normal: Option<Estimate>,
     /// Why the tumour in normal is not estimated; `None` if there is an estimate.
@@ -52,7 +52,7 @@ pub struct SampleSummary {
 #[derive(Clone, Copy)]
 pub(crate) struct TumourSummaryInputs<'a> {
     /// Results of counting k-mers: spectra, tumour alleles, library properties.
-    pub(crate) counts: &'a CallCounts,
+    pub(crate) counts: &'a CountingResult,
     pub(crate) events: &'a [Event],
     /// The reference, if there is one.
     pub(crate) reference: Option<&'a Reference>,
@@ -61,7 +61,7 @@ pub(crate) struct TumourSummaryInputs<'a> {
     /// Slippage rates of repeats.
     pub(crate) slippage: &'a SlippageModel,
     /// The targets, if there are any, and their padding in bases.
-    pub(crate) targets: Option<(&'a FinishedTargets, usize)>,
+    pub(crate) targets: Option<(&'a TargetsWithDepths, usize)>,
     /// Number of threads, at least 1.
     pub(crate) threads: usize,
 }
@@ -132,7 +132,7 @@ impl SampleSummary {
             Some((finished, _)) => finished.median_kmer_depth(sample),
             None => KmerDepths::from_spectra(&counts.spectra).kmer.get(sample).copied().unwrap_or(0.0),
         };
-        let conditions = RepeatDetectionConditions {
+        let conditions = LengthChangeDetectionConditions {
             kmer_depth: depth * (1.0 - copies),
             read_len_bases: counts.libraries.get(tumour).map_or(0, |both| both.tumor.mates[0].lengths[1]) as usize,
             purity: purity_estimate

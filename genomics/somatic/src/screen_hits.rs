@@ -99,7 +99,7 @@ pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u3
 /// Returns the names of the screened sequences, and for each searched k-mer (by rank) its first position in them.
 fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMap<u32, ScreenPosition>), Error> {
     let (mut names, mut places) = (Vec::<String>::new(), HashMap::new());
-    let (mut looking, mut hits) = (sought.new_buffers(), Vec::<KmerHit>::new());
+    let (mut looking, mut hits) = (sought.allocate_lookup_buffers(), Vec::<KmerHit>::new());
     let overlap = sought.k() as usize - 1;
     // The last bases of the current sequence, and the number of bases before them.
     let (mut held, mut before) = (Vec::new(), 0u64);
@@ -142,7 +142,7 @@ fn find_best_sequence(
     sought: &KmerLookup,
     places: &HashMap<u32, ScreenPosition>,
 ) -> Option<BestSequence> {
-    let of = |(at, kmer): (usize, genuma_kmers::encode::Kmer)| {
+    let of = |(at, kmer): (usize, genuma_kmers::encode::KmerOnBothStrands)| {
         let &(name, place, canonical) = places.get(&sought.rank_of_kmer(kmer.canonical())?)?;
         Some((name, at, place, (kmer.forward <= kmer.reverse) == canonical))
     };

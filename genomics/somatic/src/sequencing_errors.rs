@@ -5,7 +5,7 @@
 //! substitution by orientation of the pair, which separates damage of one strand (oxidised guanine and deaminated
 //! cytosine are both read with T) from sequencing errors.
 
-use genuma_pair::assay::FragmentEndKind;
+use genuma_pair::assay::RandomOrFixedEnds;
 use genuma_pair::error_threshold::min_count_above_expected_errors;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::encode_base;
@@ -142,8 +142,8 @@ pub struct ReadOnContig<'a> {
 
 /// Whether the library of at least one tumour has fragments that end at fixed positions, as amplicons do.
 /// `fragment_ends` has one value for each sample, the normal first.
-pub(crate) fn has_tumour_with_fixed_fragment_ends(fragment_ends: &[FragmentEndKind]) -> bool {
-    fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == FragmentEndKind::Fixed)
+pub(crate) fn has_tumour_with_fixed_fragment_ends(fragment_ends: &[RandomOrFixedEnds]) -> bool {
+    fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == RandomOrFixedEnds::Fixed)
 }
 
 impl BaseErrorCounts {
@@ -336,7 +336,7 @@ impl EstimatedErrorRates {
         EstimatedErrorRates {
             by_quality: (0..64).filter_map(quality_error_rate).collect(),
             substitutions,
-            slippage: slippage.observed_rates(),
+            slippage: slippage.rates_of_counted_classes(),
         }
     }
 }
@@ -366,7 +366,7 @@ pub struct ErrorModel {
     pub(crate) tumour_in_normal_ratio: f64,
     /// For each sample whether its fragments end at fixed or at random positions, which determines which pairs are
     /// duplicates. If empty, all ends are random.
-    pub fragment_ends: Vec<FragmentEndKind>,
+    pub fragment_ends: Vec<RandomOrFixedEnds>,
     /// The estimated rates, for the report.
     pub estimated_rates: EstimatedErrorRates,
 }

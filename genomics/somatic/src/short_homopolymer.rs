@@ -13,9 +13,9 @@ const NUM_SHORT_LENGTHS: usize = 4;
 /// Numbers of reads of short homopolymers, by length of the homopolymer: reads with the expected length, with a shorter
 /// length, and with a longer length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ShortHomopolymerCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
+pub struct ShortHomopolymerReadCounts([[u64; 3]; NUM_SHORT_LENGTHS]);
 
-impl ShortHomopolymerCounts {
+impl ShortHomopolymerReadCounts {
     /// Chooses the short homopolymers of the contig `seq` whose reads are counted: the first few of each length,
     /// outside the columns `left_out`.
     pub(crate) fn choose_homopolymers_to_count(seq: &[u8], left_out: &[bool]) -> Vec<RepeatRange> {
@@ -52,7 +52,7 @@ impl ShortHomopolymerCounts {
     }
 
     /// Adds the counts that another thread collected.
-    pub(crate) fn merge_counts(&mut self, other: &ShortHomopolymerCounts) {
+    pub(crate) fn merge_counts(&mut self, other: &ShortHomopolymerReadCounts) {
         self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()).for_each(|(sum, n)| *sum += n);
     }
 
@@ -118,7 +118,7 @@ mod tests {
     fn homopolymers_away_from_changes_are_chosen() {
         let seq = b"ACCTGGGGGGGATTTCAA";
         let starts = |left_out: &[bool]| {
-            let chosen = ShortHomopolymerCounts::choose_homopolymers_to_count(seq, left_out);
+            let chosen = ShortHomopolymerReadCounts::choose_homopolymers_to_count(seq, left_out);
             chosen.into_iter().map(|range| (range.start, range.len())).collect::<Vec<_>>()
         };
         let mut left_out = [false; 18];
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn rates_are_those_of_libraries_with_such_errors_only() {
         let rates = |shorter: usize, reads: usize| {
-            let mut counts = ShortHomopolymerCounts::default();
+            let mut counts = ShortHomopolymerReadCounts::default();
             for _ in 0..reads / 100 {
                 counts.count_reads(2, &[vec![1; shorter], vec![2; 100 - shorter]].concat());
             }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn rates_of_all_lengths_are_used_if_a_length_of_two_or_three_has_frequent_errors() {
         let rates = |frequent: usize| {
-            let mut counts = ShortHomopolymerCounts::default();
+            let mut counts = ShortHomopolymerReadCounts::default();
             // 1 read in 2,000 with two bases and 1 in 100 of the other length lose one; other lengths have hardly any reads.
             for i in 0..40 {
                 counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());

@@ -133,7 +133,7 @@ pub struct SignatureExposure {
 /// For each of the 96 mutation contexts, the frequency of its trinucleotide in the targets divided by that in the whole
 /// genome.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ContextRatios(Vec<f64>);
+pub struct TargetToGenomeContextRatios(Vec<f64>);
 
 impl SignatureMatrix {
     /// Reads a matrix of signatures in the text format of COSMIC.
@@ -170,15 +170,15 @@ impl SignatureMatrix {
 
     /// Estimates the exposures of a tumour from its numbers of SNVs by mutation context (`spectrum`). With `ratios` the
     /// signatures are first adjusted to the targets (formula 2).
-    pub fn fit_exposures(&self, spectrum: &[u64], ratios: Option<&ContextRatios>) -> SignatureExposures {
+    pub fn fit_exposures(&self, spectrum: &[u64], ratios: Option<&TargetToGenomeContextRatios>) -> SignatureExposures {
         let num_snvs = spectrum.iter().sum();
-        let without_fit =
+        let exposures_without_fit =
             SignatureExposures { is_normalised_to_targets: ratios.is_some(), ..self.no_exposures(num_snvs) };
         let min_snvs = SIGNATURE_MODEL_PARAMS.min_snvs;
         if num_snvs < min_snvs {
             let noun = if num_snvs == 1 { "SNV" } else { "SNVs" };
             let why = format!("{num_snvs} {noun} with a mutation context passed, and a fit needs at least {min_snvs}");
-            return SignatureExposures { why_no_exposures: Some(why), ..without_fit };
+            return SignatureExposures { why_no_exposures: Some(why), ..exposures_without_fit };
         }
         let columns: Vec<Vec<f64>> = self.signatures.iter().map(|signature| signature.normalised(ratios)).collect();
         let counts: Vec<f64> = spectrum.iter().map(|&n| n as f64).collect();
@@ -188,7 +188,7 @@ impl SignatureMatrix {
         let exposures = problem.solve(&counts);
         if exposures.iter().sum::<f64>() <= 0.0 {
             let why = Some("no signature explains the SNVs".to_owned());
-            return SignatureExposures { why_no_exposures: why, ..without_fit };
+            return SignatureExposures { why_no_exposures: why, ..exposures_without_fit };
         }
         let explained: Vec<f64> = (0..NUM_CONTEXTS)
             .map(|context| columns.iter().zip(&exposures).map(|(column, exposure)| column[context] * exposure).sum())
@@ -205,12 +205,12 @@ impl SignatureMatrix {
         SignatureExposures {
             cosine_similarity: Some(cosine_similarity(&counts, &explained)),
             exposures: fitted,
-            ..without_fit
+            ..exposures_without_fit
         }
     }
 
     /// The result if no fit is made, with the reason `why`.
-    pub fn without_fit(&self, num_snvs: u64, why: String) -> SignatureExposures {
+    pub fn exposures_without_fit(&self, num_snvs: u64, why: String) -> SignatureExposures {
         SignatureExposures { why_no_exposures: Some(why), ..self.no_exposures(num_snvs) }
     }
 
@@ -297,8 +297,8 @@ fn parse_signatures(text: &str) -> Result<Vec<Signature>, String> {
 
 impl Signature {
     /// Probabilities of the contexts in a genome in which they are `ratios` times as frequent (formula 2).
-    fn normalised(&self, ratios: Option<&ContextRatios>) -> Vec<f64> {
-        let Some(ContextRatios(ratios)) = ratios else { return self.probabilities.clone() };
+    fn normalised(&self, ratios: Option<&TargetToGenomeContextRatios>) -> Vec<f64> {
+        let Some(TargetToGenomeContextRatios(ratios)) = ratios else { return self.probabilities.clone() };
         let weighted: Vec<f64> = self.probabilities.iter().zip(ratios).map(|(p, ratio)| p * ratio).collect();
         let sum: f64 = weighted.iter().sum();
         // A signature whose contexts the targets lack explains nothing.
@@ -306,10 +306,15 @@ impl Signature {
     }
 }
 
-impl ContextRatios {
+impl TargetToGenomeContextRatios {
     /// Compares the frequencies of trinucleotides in the targets, extended by `padding_bp` on both sides, with those in
     /// the whole genome.
-    pub fn from_targets(genome: &Reference, targets: &Targets, padding_bp: usize, threads: usize) -> ContextRatios {
+    pub fn from_targets(
+        genome: &Reference,
+        targets: &Targets,
+        padding_bp: usize,
+        threads: usize,
+    ) -> TargetToGenomeContextRatios {
         let padded = targets.intervals.iter().map(|target| {
             let end = genome.contigs[target.contig].seq.len().min(target.end + padding_bp);
             Target { contig: target.contig, start: target.start.saturating_sub(padding_bp), end, ..target.clone() }
@@ -324,7 +329,7 @@ impl ContextRatios {
         }));
         let share = |counts: &[u64], at: usize| counts[at] as f64 / counts.iter().sum::<u64>().max(1) as f64;
         let ratio = |at: usize| if whole[at] == 0 { 0.0 } else { share(&own, at) / share(&whole, at) };
-        ContextRatios((0..NUM_CONTEXTS).map(|context| ratio(trinucleotide_of_context(context))).collect())
+        TargetToGenomeContextRatios((0..NUM_CONTEXTS).map(|context| ratio(trinucleotide_of_context(context))).collect())
     }
 }
 
@@ -714,7 +719,7 @@ mod tests {
         let zero = vec![vec![0.0; NUM_CONTEXTS]; 3];
         assert_eq!(select_signatures(&zero, &[1.0; NUM_CONTEXTS]), Vec::<usize>::new());
         let matrix = matrix(made_signatures(2));
-        let none = ContextRatios(vec![0.0; NUM_CONTEXTS]);
+        let none = TargetToGenomeContextRatios(vec![0.0; NUM_CONTEXTS]);
         let fit = matrix.fit_exposures(&[50; NUM_CONTEXTS], Some(&none));
         assert_eq!(fit.why_no_exposures.as_deref(), Some("no signature explains the SNVs"));
     }
@@ -740,7 +745,7 @@ mod tests {
         let genome = Reference::from_contigs(vec![contig("a", b"ACGACGACGACG"), contig("b", b"ACAACAACAACA")]);
         let target = Target { contig: 0, start: 30, end: 150, name: String::new() };
         let targets = Targets::from_intervals(vec![target]);
-        let ratios = ContextRatios::from_targets(&genome, &targets, 10, 1);
+        let ratios = TargetToGenomeContextRatios::from_targets(&genome, &targets, 10, 1);
         let contexts = mutation_context_names();
         let at = |name: &str| contexts.iter().position(|context| context == name).expect("a context");
         assert_eq!(ratios.0[at("A[C>T]A")], 0.0);

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::tandem_repeat::MAX_REPEAT_UNIT_BP;
+use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// Largest number of copies with a slippage rate of its own. Repeats with more copies have the rate of this number.
 const MAX_COPIES: usize = 40;
@@ -189,7 +189,7 @@ impl RepeatLengthCounts {
     /// library, and the spread of the rates of repeats of one class. Leaves out repeats with so many slips that they
     /// probably contain an allele with few reads.
     fn sum_by_class(&self) -> (Vec<[f64; 3]>, LibraryScale, f64) {
-        let cells = MAX_REPEAT_UNIT_BP * (MAX_COPIES + 1);
+        let cells = MAX_SHORT_REPEAT_UNIT_BP * (MAX_COPIES + 1);
         let mut all = vec![[0u64; 3]; cells];
         let add = |all: &mut Vec<[u64; 3]>, site: &RepeatSiteCounts| {
             all[usize::from(site.cell)].iter_mut().zip(site.counts).for_each(|(a, n)| *a += u64::from(n));
@@ -411,7 +411,7 @@ impl SlippageModel {
             })
         };
         SlippageModel {
-            rates: (1..=MAX_REPEAT_UNIT_BP)
+            rates: (1..=MAX_SHORT_REPEAT_UNIT_BP)
                 .flat_map(|unit| (0..=MAX_COPIES).map(move |c| (unit, c)))
                 .map(|(u, c)| rate(u, c))
                 .collect(),
@@ -420,7 +420,7 @@ impl SlippageModel {
     }
 
     /// Slippage rates of the repeat classes for which reads were counted, for the report.
-    pub fn observed_rates(&self) -> Vec<RepeatSlippage> {
+    pub fn rates_of_counted_classes(&self) -> Vec<RepeatSlippage> {
         let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
         seen.map(|c| {
             let [shorter, longer] = self.rates[c].map(|r| r.rate);
@@ -449,7 +449,7 @@ impl SlippageModel {
     }
 
     /// Rates at which a repeat of `length` bases with units of `unit` bases is read shorter, and longer.
-    pub fn rates_by_length(&self, unit: usize, length: usize) -> [SlippageRate; 2] {
+    pub fn shortening_and_lengthening_rates(&self, unit: usize, length: usize) -> [SlippageRate; 2] {
         self.rates[repeat_class(unit, length / unit)]
     }
 }
@@ -489,7 +489,7 @@ impl RepeatRange {
     /// Finds all repeats of a sequence that have enough copies to be counted, sorted by unit length and start.
     pub fn find_repeats(seq: &[u8]) -> Vec<RepeatRange> {
         let mut found: Vec<RepeatRange> = Vec::new();
-        for unit in 1..=MAX_REPEAT_UNIT_BP {
+        for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
             let least = unit * SLIPPAGE_MODEL_PARAMS.min_counted_copies[usize::from(unit > 1)];
             let mut at = 0;
             while at + least <= seq.len() {
@@ -636,8 +636,8 @@ mod tests {
         (0..100).for_each(|_| tally.count_repeat_reads(2, 10, &[[10; 39].as_slice(), &[8]].concat()));
         (0..60).for_each(|_| tally.count_repeat_reads(1, 18, &[18; 40]));
         let times = |unit: usize, length: usize| {
-            SlippageModel::estimate_rates(&tally).rates_by_length(unit, length)[0].rate
-                / SlippageModel::default().rates_by_length(unit, length)[0].rate
+            SlippageModel::estimate_rates(&tally).shortening_and_lengthening_rates(unit, length)[0].rate
+                / SlippageModel::default().shortening_and_lengthening_rates(unit, length)[0].rate
         };
         assert!(times(2, 10) > 10.0, "{}", times(2, 10));
         for (unit, length) in [(1, 22), (2, 48), (3, 60)] {
@@ -651,7 +651,7 @@ mod tests {
         let spread = |sites: usize, slipped: [usize; 2]| {
             let mut tally = RepeatLengthCounts::default();
             (0..sites).for_each(|i| tally.count_repeat_reads(1, 12, &reads(slipped[i % 2])));
-            SlippageModel::estimate_rates(&tally).rates_by_length(1, 12)[0].log_spread
+            SlippageModel::estimate_rates(&tally).shortening_and_lengthening_rates(1, 12)[0].log_spread
         };
         let [none, few, many] = [0, 4, 400].map(|sites| spread(sites, [10, 10]));
         assert!(none > few && few > many && many < 0.05, "{none} {few} {many}");

@@ -15,7 +15,7 @@ use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UN
 
 /// Maximum length in bp of the unit of a short tandem repeat. Longer units are those of minisatellites
 /// ([`crate::minisatellite`]).
-pub const MAX_REPEAT_UNIT_BP: usize = 6;
+pub const MAX_SHORT_REPEAT_UNIT_BP: usize = 6;
 /// Minimum length in bp of a repeat that gets an artificial k-mer. The value is well below k, because k-mers that are
 /// mostly repeat do not identify a locus.
 const MIN_REPEAT_BP: usize = 16;
@@ -59,13 +59,13 @@ impl TandemRepeat {
 
     /// Length in bp of each flank that a read must contain so that the repeat gets an artificial k-mer.
     fn flank_bp(&self) -> usize {
-        if self.unit_bp <= MAX_REPEAT_UNIT_BP { REPEAT_ANCHOR_BP } else { MINISATELLITE_FLANK_BP }
+        if self.unit_bp <= MAX_SHORT_REPEAT_UNIT_BP { REPEAT_ANCHOR_BP } else { MINISATELLITE_FLANK_BP }
     }
 
     /// A number that combines the unit length and the number of bases beyond whole units, for the hash of the repeat.
     fn unit_and_remainder(&self) -> u64 {
         let unit_weight =
-            if self.unit_bp <= MAX_REPEAT_UNIT_BP { MAX_REPEAT_UNIT_BP } else { MINISATELLITE_UNIT_WEIGHT };
+            if self.unit_bp <= MAX_SHORT_REPEAT_UNIT_BP { MAX_SHORT_REPEAT_UNIT_BP } else { MINISATELLITE_UNIT_WEIGHT };
         (self.unit_bp * unit_weight + self.length_bp() % self.unit_bp) as u64
     }
 }
@@ -73,8 +73,9 @@ impl TandemRepeat {
 /// Factor of a minisatellite's unit length in [`TandemRepeat::unit_and_remainder`]. Numbers of different unit lengths
 /// differ, and differ from those of short units.
 const MINISATELLITE_UNIT_WEIGHT: usize = 64;
-const _: () =
-    assert!(MAX_MINISATELLITE_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_REPEAT_UNIT_BP < MIN_MINISATELLITE_UNIT_BP);
+const _: () = assert!(
+    MAX_MINISATELLITE_UNIT_BP < MINISATELLITE_UNIT_WEIGHT && MAX_SHORT_REPEAT_UNIT_BP < MIN_MINISATELLITE_UNIT_BP
+);
 
 /// Number of bases that are compared at once when a read is scanned for repeats.
 const BLOCK_BP: usize = 4;
@@ -85,7 +86,7 @@ const MIN_RUN_BP: usize = 11;
 /// Distance in bp between the tested 32-base windows of a read. Each run of [`MIN_RUN_BP`] bases, with the unit before
 /// it, is contained in one window.
 const WINDOW_STEP_BP: usize = WORD_BASES / 2;
-const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_REPEAT_UNIT_BP <= WORD_BASES);
+const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_SHORT_REPEAT_UNIT_BP <= WORD_BASES);
 /// Number of windows that are tested together.
 const WINDOWS_PER_STEP: usize = 8;
 
@@ -94,7 +95,7 @@ const WINDOWS_PER_STEP: usize = 8;
 #[inline(always)]
 fn find_periodic_runs(window: u64, bases: usize) -> u64 {
     let mut runs_found = 0;
-    for unit in 1..=MAX_REPEAT_UNIT_BP {
+    for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
         let differences = window ^ (window << (2 * unit));
         // One bit for each base that is preceded by a whole unit.
         let within = !mask_of_bits_after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
@@ -116,7 +117,7 @@ fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
     for at in (0..bases).step_by(WINDOW_STEP_BP * WINDOWS_PER_STEP) {
         let (mut windows, mut left) = ([0; WINDOWS_PER_STEP], [0; WINDOWS_PER_STEP]);
         for i in 0..WINDOWS_PER_STEP {
-            windows[i] = read.word_at(at + i * WINDOW_STEP_BP);
+            windows[i] = read.word_from_base(at + i * WINDOW_STEP_BP);
             left[i] = bases.saturating_sub(at + i * WINDOW_STEP_BP).min(WORD_BASES);
         }
         for i in 0..WINDOWS_PER_STEP {
@@ -155,7 +156,7 @@ fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     for at in (0..seq.len().saturating_sub(BLOCK_BP)).step_by(BLOCK_BP) {
         // A repeat of this length contains a whole block that equals the bases one unit after it.
         let Some(here) = word(at) else { break };
-        for unit in 1..=MAX_REPEAT_UNIT_BP {
+        for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
             if at < done || word(at + unit) != Some(here) {
                 continue;
             }
@@ -345,7 +346,7 @@ mod tests {
             }
             let mut expected = Vec::new();
             scan_for_repeats(&seq, |t| expected.push((t.start, t.end, t.unit_bp)));
-            let short = found(&seq).into_iter().filter(|t| t.2 <= MAX_REPEAT_UNIT_BP).collect::<Vec<_>>();
+            let short = found(&seq).into_iter().filter(|t| t.2 <= MAX_SHORT_REPEAT_UNIT_BP).collect::<Vec<_>>();
             assert_eq!(short, expected, "{}", String::from_utf8_lossy(&seq));
             let codes = coded(&seq);
             let may_repeat = may_contain_repeat(codes.packed(), seq.len());

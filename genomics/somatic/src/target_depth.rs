@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kmer_lookup::KmerLookup;
 use crate::kmer_map::KmerMap;
-use crate::reference_kmers::count_reference_copies;
+use crate::reference_kmers::count_reference_copies_up_to_two;
 
 /// The option `--targets`: the file with target intervals, and their padding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl TargetMarkers {
         searched.dedup();
         let lookup = KmerLookup::build(k, searched.iter().copied());
         let meter = Arc::new(ProgressCounters::new("the reference"));
-        let copies = count_reference_copies(reference, &lookup, threads, &meter)?;
+        let copies = count_reference_copies_up_to_two(reference, &lookup, threads, &meter)?;
         candidates
             .retain(|candidate| lookup.rank_of_kmer(candidate.kmer).is_some_and(|rank| copies[rank as usize] == 1));
         drop((lookup, searched, copies));
@@ -176,7 +176,7 @@ impl TargetMarkers {
 
     /// Stores the counts of a root if it is that of a marker. Each root must be passed once.
     #[inline]
-    pub(crate) fn record_root<const S: usize>(&self, root: &RootCounters<S>) {
+    pub(crate) fn record_root_counts<const S: usize>(&self, root: &RootCounters<S>) {
         if let Some(rank) = self.roots.rank_of_kmer(root.root) {
             let seen = root.counts[usize::from(self.slots[rank as usize])];
             for (counts, n) in self.counts.iter().zip(seen) {
@@ -263,7 +263,7 @@ impl MarkerSampler {
 
 /// Properties of a sample's reads that determine the ratio of base depth to k-mer depth.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadDepthProperties {
+pub(crate) struct DepthConversionReadProperties {
     /// Mean length of the reads after trimming, in bases.
     pub(crate) bases: f64,
     /// Sequencing errors per base, from overlapping mates; 0 if unknown.
@@ -286,7 +286,7 @@ pub struct TargetDepth {
 
 impl TargetDepth {
     /// Whether at least one sample has nearly no coverage of the target. False if the depth is unknown.
-    pub fn is_uncovered(&self) -> bool {
+    pub fn is_uncovered_in_any_sample(&self) -> bool {
         self.num_markers > 0 && self.depths.iter().any(|&depth| depth < MIN_COVERED_DEPTH)
     }
 }
@@ -303,8 +303,12 @@ pub struct TargetDepths {
 
 impl TargetDepths {
     /// Computes the depths from the counts of the markers and the properties of each sample's reads.
-    pub(crate) fn from_tally(tally: &TargetMarkerCounts, reads: &[ReadDepthProperties], k: u32) -> TargetDepths {
-        let factor = |&ReadDepthProperties { bases, error_rate }: &ReadDepthProperties| {
+    pub(crate) fn from_marker_counts(
+        tally: &TargetMarkerCounts,
+        reads: &[DepthConversionReadProperties],
+        k: u32,
+    ) -> TargetDepths {
+        let factor = |&DepthConversionReadProperties { bases, error_rate }: &DepthConversionReadProperties| {
             let intact_share = (1.0 - error_rate.clamp(0.0, MAX_CORRECTED_ERROR_RATE)).powi(k as i32);
             bases.max(1.0) / (bases + 1.0 - f64::from(k)).max(1.0) / intact_share
         };
@@ -435,7 +439,7 @@ pub struct TargetSummary {
 
 impl TargetSummary {
     /// The part of this summary that is about the normal and the tumour with sample number `sample`.
-    pub(crate) fn summary_of_pair(&self, sample: usize) -> TargetSummary {
+    pub(crate) fn summary_of_sample_pair(&self, sample: usize) -> TargetSummary {
         let callable = sample.checked_sub(TUMOUR_SAMPLE.into()).and_then(|tumour| self.callable_bases.get(tumour));
         TargetSummary {
             callable_bases: callable.into_iter().copied().collect(),
@@ -447,7 +451,7 @@ impl TargetSummary {
 
 /// The targets of a finished call, with their depths.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FinishedTargets {
+pub struct TargetsWithDepths {
     /// The targets on the reference, without padding.
     pub targets: Targets,
     /// Depth of each target in each sample.
@@ -456,7 +460,7 @@ pub struct FinishedTargets {
     pub summary: TargetSummary,
 }
 
-impl FinishedTargets {
+impl TargetsWithDepths {
     /// Summarises the targets of a call. `calls_outside` is the number of calls that were not written because they are
     /// outside the targets.
     pub(crate) fn summarise_targets(
@@ -465,7 +469,7 @@ impl FinishedTargets {
         depths: TargetDepths,
         num_samples: usize,
         calls_outside: u64,
-    ) -> FinishedTargets {
+    ) -> TargetsWithDepths {
         let num_tumours = num_samples - usize::from(TUMOUR_SAMPLE);
         let summary = TargetSummary {
             path: option.path.display().to_string(),
@@ -478,7 +482,7 @@ impl FinishedTargets {
             calls_outside,
             samples: (0..num_samples).map(|sample| depths.summarise_target_depths(&targets, sample)).collect(),
         };
-        FinishedTargets { targets, depths, summary }
+        TargetsWithDepths { targets, depths, summary }
     }
 
     /// Median k-mer depth of a sample over the bases of the targets with a known depth.
@@ -515,7 +519,7 @@ mod tests {
             let root = roots.entry(key >> 4).or_insert(RootCounters { root: key >> 4, counts: [[0; 2]; 16] });
             root.counts[(key & 15) as usize] = counts;
         }
-        roots.values().for_each(|root| markers.record_root(root));
+        roots.values().for_each(|root| markers.record_root_counts(root));
     }
 
     #[test]
@@ -547,12 +551,19 @@ mod tests {
                 counts: vec![Vec::new(); 2]
             })
         );
-        let depths = TargetDepths::from_tally(&tally, &[ReadDepthProperties { bases: 60.0, error_rate: 0.0 }; 2], K);
+        let depths = TargetDepths::from_marker_counts(
+            &tally,
+            &[DepthConversionReadProperties { bases: 60.0, error_rate: 0.0 }; 2],
+            K,
+        );
         assert_eq!(depths.base_per_kmer_depth, [2.0; 2]);
         let of = |number: usize| &depths.targets[number];
         assert_eq!((of(0).depths.clone(), of(1).depths.clone()), (vec![0.0; 2], vec![2.0, 60.0]));
-        assert_eq!((of(2).num_markers, of(2).is_uncovered(), of(0).is_uncovered()), (0, false, true));
-        assert!(!of(1).is_uncovered() && !of(3).is_uncovered());
+        assert_eq!(
+            (of(2).num_markers, of(2).is_uncovered_in_any_sample(), of(0).is_uncovered_in_any_sample()),
+            (0, false, true)
+        );
+        assert!(!of(1).is_uncovered_in_any_sample() && !of(3).is_uncovered_in_any_sample());
         assert_eq!(of(3).depths, [80.0, 24.0]);
         // k-mers from 2985 to 3269 have the first counts.
         assert_eq!(of(3).num_well_covered, [285, 285]);

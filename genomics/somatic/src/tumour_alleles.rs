@@ -106,7 +106,7 @@ fn is_sampled_for_errors(root: u64) -> bool {
 /// one of its 16 k-mers is frequent, or the root is used to measure errors. This test is fast, because most roots of a
 /// genome have one frequent k-mer. `counts` iterates over the counts of the 16 k-mers.
 #[inline(always)]
-pub(crate) fn may_have_two_alleles<I: Iterator<Item = [u32; 2]>>(
+pub(crate) fn may_yield_alleles_or_errors<I: Iterator<Item = [u32; 2]>>(
     root: u64,
     counts: impl Fn() -> I,
     [normal, tumour]: [u32; 2],
@@ -320,7 +320,7 @@ impl TumourAlleles {
     }
 
     /// Measured error rate of the normal, by substitution class.
-    pub fn substitution_error_rates(&self) -> [f64; 6] {
+    pub fn normal_substitution_error_rates(&self) -> [f64; 6] {
         std::array::from_fn(|class| self.error_counts[class] as f64 / self.base_counts[class / 3].max(1) as f64)
     }
 }
@@ -329,7 +329,7 @@ impl TumourAlleles {
 mod tests {
     use super::*;
 
-    /// Nothing is collected from a root that [`may_have_two_alleles`] excludes.
+    /// Nothing is collected from a root that [`may_yield_alleles_or_errors`] excludes.
     #[test]
     fn what_is_passed_over_has_nothing_to_tell() {
         let mut x = 7u64;
@@ -350,7 +350,7 @@ mod tests {
                 counts[extension] = [count(), count()];
             }
             let all = [0, 1].map(|s| counts.iter().map(|c| c[s]).sum());
-            if !may_have_two_alleles(root, || counts.iter().copied(), all) {
+            if !may_yield_alleles_or_errors(root, || counts.iter().copied(), all) {
                 passed += u32::from(all[0] >= MIN_ROOT_COUNT && all[1] >= MIN_ROOT_COUNT);
                 let gathering = TumourAlleleCollector::default();
                 gathering.add_root(root, 29, &counts, all);

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use genuma_pair::confidence_interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_factorials};
-use genuma_pair::purity::PurityEstimate;
+use genuma_pair::purity::PurityPloidyEstimate;
 
 use crate::tumour_alleles::{
     TumourAlleleCounts, TumourAlleles, max_normal_count_of_tumour_allele, min_tumour_allele_count,
@@ -177,7 +177,7 @@ struct AlleleCounts {
 pub fn estimate_tumour_in_normal(
     alleles: &TumourAlleles,
     modal_depth: f64,
-    purity_estimate: Option<&PurityEstimate>,
+    purity_estimate: Option<&PurityPloidyEstimate>,
 ) -> Result<Estimate, NotEstimatedReason> {
     let ratio = estimate_fraction_ratio(alleles, modal_depth)?;
     let Some(purity) = purity_estimate.and_then(|purity_estimate| purity_estimate.purity) else {
@@ -329,7 +329,7 @@ fn binomial_cdf([most, all]: [usize; 2], share: f64, logs: &[f64]) -> f64 {
 /// Groups the alleles by their counts. `overdispersion` is the number of occurrences that count as one molecule. Leaves
 /// out alleles in repeats, and alleles above the bound.
 fn group_alleles(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64) -> Vec<AlleleCounts> {
-    let errors = alleles.substitution_error_rates();
+    let errors = alleles.normal_substitution_error_rates();
     let single = |seen: &TumourAlleleCounts| {
         f64::from(seen.normal[1]) <= TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_copy_depth_ratio * modal_depth
     };
@@ -535,9 +535,9 @@ mod tests {
         f64::from(pair.depths[0] * pair.copies)
     }
 
-    fn clone(purity: f64) -> PurityEstimate {
+    fn clone(purity: f64) -> PurityPloidyEstimate {
         let estimate = |value: f64| Some(Estimate { value, low: value, high: value });
-        PurityEstimate {
+        PurityPloidyEstimate {
             purity: estimate(purity),
             ploidy: estimate(2.0),
             loh_fraction: Some(0.0),

@@ -2,7 +2,7 @@
 //! population, and by its fraction in the tumours. The fractions of germline variants differ from one half where copy
 //! numbers changed. How much they differ in this tumour is learned from variants that are common in the population.
 
-use crate::genotype::{Filter, Genotype};
+use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
@@ -54,7 +54,7 @@ impl FractionLikelihoods {
 
     /// Computes the likelihoods for the tumours of a call. With several tumours, the smallest likelihoods count: those
     /// of the tumour whose fraction is least like that of a germline allele.
-    fn from_genotype(genotype: &Genotype) -> FractionLikelihoods {
+    fn from_genotype(genotype: &GenotypingResult) -> FractionLikelihoods {
         let one = [genotype.tumour];
         let several: Vec<_> = genotype.tumours.iter().map(|tumour| tumour.support).collect();
         let supports = if several.is_empty() { &one[..] } else { &several[..] };
@@ -105,12 +105,12 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
     let prior_share = 1.0 / (1.0 + (-prior).exp());
     // docs/model/genotype.md (20)
-    mixture::learn_log_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight)
+    mixture::learn_mixture_log_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight)
 }
 
 /// Sets the quality of all calls without a normal: the evidence against an error and against a germline variant,
 /// whichever is lower. Adds the filters `germline` and `low quality` to calls with a quality below `min_quality`.
-pub(crate) fn set_tumour_only_qualities(calls: &mut [VariantCall], min_quality: f64) {
+pub(crate) fn set_tumour_only_qualities_and_filters(calls: &mut [VariantCall], min_quality: f64) {
     let p = &GENOTYPE_MODEL_PARAMS;
     let likelihoods: Vec<FractionLikelihoods> =
         calls.iter().map(|call| FractionLikelihoods::from_genotype(&call.genotype)).collect();

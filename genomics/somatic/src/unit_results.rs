@@ -69,7 +69,7 @@ pub struct ContigPlacementResult {
 }
 
 /// Inputs for placing contigs on the reference and finding their changes.
-pub(crate) struct PlacementInputs<'a> {
+pub(crate) struct ContigPlacementInputs<'a> {
     /// The reference; without one the contigs get no placement.
     pub genome: Option<&'a Reference>,
     /// Length of the k-mers by which reads are recruited.
@@ -90,10 +90,10 @@ impl ContigPlacementResult {
     /// for the contigs of traced variants.
     pub fn place_and_find_changes(
         contigs: &mut Vec<Contig>,
-        context: &PlacementInputs<'_>,
+        context: &ContigPlacementInputs<'_>,
         mut tracer: Option<&mut VariantTracer>,
     ) -> ContigPlacementResult {
-        let &PlacementInputs { genome, k, threads, memory_bytes: memory, thresholds, meter } = context;
+        let &ContigPlacementInputs { genome, k, threads, memory_bytes: memory, thresholds, meter } = context;
         let mut ledger = Ledger::default();
         let (numbers, mut contigs): (Vec<usize>, Vec<AlignedContig>) = match genome {
             Some(genome) => {

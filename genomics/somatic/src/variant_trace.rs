@@ -359,7 +359,7 @@ impl VariantTracer {
 
     /// Adds to the reports which variants are outside the targets, extended by `padding_bp` on both sides. Calls of
     /// these variants are not written.
-    pub fn record_outside_targets(&mut self, targets: &Targets, padding_bp: usize) {
+    pub fn record_variants_outside_targets(&mut self, targets: &Targets, padding_bp: usize) {
         for trace in &mut self.traces {
             if !trace.variant.changes.iter().any(|change| is_on_target(change, targets, padding_bp)) {
                 trace.lines.push("judge: outside the targets, so a call would not be written".to_owned());

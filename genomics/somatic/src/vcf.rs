@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use genuma_reads::fasta::Reference;
 
-use crate::genotype::{AlleleSupport, Filter, Genotype, TumourSupport};
+use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
@@ -93,7 +93,7 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
         }
     }
     h.push_str("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT");
-    for name in samples.output_names() {
+    for name in samples.output_sample_names() {
         let _ = write!(h, "\t{name}");
     }
     h.push('\n');
@@ -160,7 +160,7 @@ pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
 
 /// Formats a record as a line of VCF text, without the line end. `has_normal` is set if the normal has a column.
 pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
-    let Genotype { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
+    let GenotypingResult { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
         "PASS".to_owned()
     } else {
@@ -215,7 +215,7 @@ fn info_field(record: &VcfRecord, has_normal: bool) -> String {
     if let Some(of) = &record.structural {
         write_structural_info(&mut info, record, of);
     }
-    let Genotype { odds, tumour, normal, .. } = &record.genotype;
+    let GenotypingResult { odds, tumour, normal, .. } = &record.genotype;
     let _ = write!(info, ";CONTIG=t{};TLOD={:.2}", record.locus + 1, odds.tumour);
     if has_normal {
         let _ = write!(info, ";NLOD={:.2}", odds.normal);

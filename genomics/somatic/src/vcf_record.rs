@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::change::{Breakend, Change, RetainedSide};
 use crate::event::{Event, EventClass};
-use crate::genotype::Genotype;
+use crate::genotype::GenotypingResult;
 use crate::locus::VariantCall;
 
 /// One VCF record. Positions are 1-based.
@@ -35,7 +35,7 @@ pub struct VcfRecord {
     /// Index of the locus of the call. The contig in `contigs.fa` is named `tN`, where N is this index plus 1.
     pub locus: usize,
     /// Genotypes, quality and filters.
-    pub genotype: Genotype,
+    pub genotype: GenotypingResult,
     /// Frequency of the allele in the population; `None` if it is not among the known variants.
     pub population_frequency: Option<f64>,
     /// Number of normals of the panel that have the change; `None` without a panel, or if the panel does not apply to

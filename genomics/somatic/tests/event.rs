@@ -6,7 +6,8 @@ use genuma_reads::TrimCounts;
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
-    AlleleSupport, ErrorFrequency, Filter, Genotype, MIN_CALL_MOLECULES_COMMON_ERROR, MIN_CALL_MOLECULES_RARE_ERROR,
+    AlleleSupport, ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR,
+    MIN_CALL_MOLECULES_RARE_ERROR,
 };
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
@@ -26,7 +27,7 @@ const CLEAN: CallThresholds = CallThresholds {
 const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, ..CLEAN };
 
 fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
-    let genotype = Genotype { quality, ..Genotype::default() };
+    let genotype = GenotypingResult { quality, ..GenotypingResult::default() };
     VariantCall {
         change,
         error_frequency: ErrorFrequency::Common,
@@ -298,7 +299,7 @@ fn the_two_junctions_of_an_inversion_bear_each_other_out() {
 #[test]
 fn a_library_folds_when_its_reads_do() {
     let library_of = |folded, fold_back_turns| {
-        CallThresholds::from_trimmed_reads(
+        CallThresholds::from_trim_counts(
             &TrimCounts { pairs: 100_000, fold_back_mates: folded, fold_back_turns, ..TrimCounts::default() },
             0,
             8.0,
@@ -311,7 +312,7 @@ fn a_library_folds_when_its_reads_do() {
     // All of them turn back at four hairpins of the genome.
     let hairpins: [u64; 16] = std::array::from_fn(|word| u64::from(word % 4 == 0));
     assert_eq!(library_of(8_000, hairpins), CLEAN);
-    assert_eq!(CallThresholds::from_trimmed_reads(&TrimCounts::default(), 0, 8.0), CLEAN);
+    assert_eq!(CallThresholds::from_trim_counts(&TrimCounts::default(), 0, 8.0), CLEAN);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use genuma_somatic::adjacent_substitutions::{count_change_pair_support, merge_ad
 use genuma_somatic::aligned_contig::{AlignedContig, align_contig};
 use genuma_somatic::change::Change;
 use genuma_somatic::genotype::{
-    Admixture, ErrorFrequency, Filter, Genotype, GenotypingParams, MIN_CALL_MOLECULES_COMMON_ERROR,
+    Admixture, ErrorFrequency, Filter, GenotypingParams, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR,
     MIN_CALL_MOLECULES_RARE_ERROR, genotype_change,
 };
 use genuma_somatic::kmer_lookup::KmerLookupBuffers;
@@ -142,7 +142,7 @@ impl Weighed {
         [0, 1].map(|sample: usize| self.votes[sample].iter().map(|v| u32::from(v.duplicates)).sum())
     }
 
-    fn judged(&self) -> Genotype {
+    fn judged(&self) -> GenotypingResult {
         let params =
             GenotypingParams { num_molecules: self.molecules, ..GenotypingParams::for_error_frequency(self.kind) };
         genotype_change(&self.votes[0], &self.votes[1..], params)
@@ -151,7 +151,7 @@ impl Weighed {
 
 /// The pairs recruited for a contig, and the contig with its reads.
 fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair]) -> (Vec<RecruitedPair>, Locus) {
-    let index = RecruitingKmerIndex::build(RecruitingKmers::select_recruiting_kmers(
+    let index = RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(
         &mut vec![compared.clone()],
         K,
         Some(genome),
@@ -169,11 +169,11 @@ fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair])
         assert_eq!((&pair.mates, pair.sample), (&mates, original.sample));
     }
     let deep = index.compute_locus_depths(&seen, 1);
-    kept.iter_mut().for_each(|pair| index.downsample_contigs_of_pair(pair, &deep, &mut looking, &mut found));
+    kept.iter_mut().for_each(|pair| index.remove_downsampled_contigs(pair, &deep, &mut looking, &mut found));
     kept.retain(|pair| !pair.contigs.is_empty());
     kept.sort_unstable();
     let members: Vec<u32> = (0..kept.len() as u32).collect();
-    let mut locus = Locus::without_reads(compared.clone(), deep.downsampling_factors()[0]);
+    let mut locus = Locus::from_contig_without_reads(compared.clone(), deep.downsampling_factors()[0]);
     locus.set_placed_reads(place_reads(compared, &members, &kept), &kept);
     (kept, locus)
 }
@@ -187,9 +187,9 @@ fn weigh_all(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair
         let mut voters = HashSet::new();
         for vote in votes.iter().flatten() {
             assert!(voters.insert(vote.pair), "a molecule votes once");
-            assert_eq!(evidence.molecule_assignment().representative_of_molecule(vote.pair), vote.pair);
+            assert_eq!(evidence.molecule_assignment().representative_of_pair(vote.pair), vote.pair);
         }
-        Weighed { votes, kind: evidence.error_frequency_of_change(f), molecules: evidence.count_molecules(f) }
+        Weighed { votes, kind: evidence.error_frequency_of_change(f), molecules: evidence.count_covering_molecules(f) }
     };
     (0..compared.changes.len()).map(weigh).collect()
 }
@@ -896,7 +896,7 @@ fn reads_of_another_place_say_nothing_of_errors() {
 }
 
 /// Genotype of a change in several tumours, and the tumours that have the change.
-fn together(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>]) -> (Genotype, Vec<bool>) {
+fn together(normal: &[MoleculeVote], tumours: &[Vec<MoleculeVote>]) -> (GenotypingResult, Vec<bool>) {
     let judged = genotype_change(normal, tumours, GenotypingParams::default());
     let has = judged.tumours.iter().map(|own| own.has).collect();
     (judged, has)

@@ -6,7 +6,7 @@ use crate::common::Rng;
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::haplotype::{Haplotype, haplotype_of_rival_contig, haplotypes_of_contig};
-use genuma_somatic::locus::{Locus, find_rival_contigs};
+use genuma_somatic::locus::{Locus, set_rival_contigs};
 
 /// One small change: position in the normal sequence, number of removed bases, added bases.
 type Edit<'a> = (usize, usize, &'a [u8]);
@@ -229,11 +229,11 @@ fn loci_of_one_place_are_rivals_the_deepest_first() {
     let locus = |places: &[usize], depth: usize| {
         let bases = substitutions(&normal, places);
         let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-        Locus::without_reads(AlignedContig { num_reads: depth, ..contig(&normal, &edits) }, [1; 2])
+        Locus::from_contig_without_reads(AlignedContig { num_reads: depth, ..contig(&normal, &edits) }, [1; 2])
     };
     let mut loci =
         vec![locus(&[1000], 5), locus(&[1010], 20), locus(&[5000], 9), locus(&[960, 5030], 8), locus(&[3000], 9)];
-    find_rival_contigs(&mut loci);
+    set_rival_contigs(&mut loci);
     let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
     assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);
 }

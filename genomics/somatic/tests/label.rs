@@ -65,7 +65,7 @@ fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Beli
     let copies = all - pairs.len();
     let carriers = KmerMoleculeCounts::zeroed(picks.len(), 1);
     carriers.count_kmers_of_pairs(&pairs);
-    let parting = carriers.find_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2], &[None; 2]);
+    let parting = carriers.confirm_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2], &[None; 2]);
     let errors = labelled_pair::remove_recurrent_errors(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
@@ -236,7 +236,7 @@ fn each_tumour_is_held_to_its_own_errors() {
             ..CandidateKmer::default()
         };
         let picks: Vec<CandidateKmer> = picks.iter().map(pick).collect();
-        let parting = carriers.find_branching_kmers(&picks, &[1.0; 3], &[None; 3]);
+        let parting = carriers.confirm_branching_kmers(&picks, &[1.0; 3], &[None; 3]);
         assert_eq!(parting.len(), 1, "one k-mer");
         parting[0]
     };

@@ -3,7 +3,7 @@
 use crate::common::Rng;
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::pack;
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_somatic::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
 use genuma_somatic::candidate_selectors::CandidateSelectors;
 
@@ -44,7 +44,7 @@ fn one_tumour_is_picked_of_as_ever() {
     let counts = [(b'A', [30, 16]), (b'C', [0, 14]), (b'G', [0, 2]), (b'T', [5, 6])];
     let (mut by_rules, mut by_select) = (Vec::new(), Vec::new());
     rules(&[30, 40]).select_from_root(&root(&counts), &mut by_rules);
-    CandidateSelector::for_tumour(K, 2, [30 * GENOME, 40 * GENOME], 40.0, &LibraryModel::default())
+    CandidateSelector::for_tumour(K, 2, [30 * GENOME, 40 * GENOME], 40.0, &SamplePairLibraryProperties::default())
         .select_from_root(&root(&counts), &mut by_select);
     assert_eq!(by_rules, by_select);
     assert_eq!(summarize_candidates(&by_rules), [(1, 14, 0, 38)]);
@@ -85,7 +85,7 @@ fn each_tumour_may_be_another_persons() {
     // The first tumour has the normal's allele, the second does not.
     let mut picks = Vec::new();
     rules.select_from_root(&root(&[(b'A', [40, 20, 0, 0]), (b'C', [0, 20, 40, 0])]), &mut picks);
-    assert_eq!(rules.genotype_mismatches(), [0, 1]);
+    assert_eq!(rules.num_genotype_mismatches(), [0, 1]);
     assert_eq!(rules.num_novel_candidates(), 0);
     rules.select_from_root(&root(&[(b'C', [0, 7, 9, 0])]), &mut picks);
     assert_eq!(rules.num_novel_candidates(), 2);

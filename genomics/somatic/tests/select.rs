@@ -3,7 +3,7 @@
 use crate::common::{K, Rng};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{pack, reverse_complement_kmer};
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_somatic::candidate_kmer::{
     CandidateKmer, CandidateSelector, KmerDepths, median_kmer_depth, min_count_above_errors_at_depth,
@@ -94,7 +94,7 @@ fn root(stem: &[u8], counts: &[(u8, u8, [u32; 2])]) -> RootCounters {
 
 /// A selector for samples whose tumour has `ratio` times as many k-mers as the normal.
 fn rule(k: u32, ratio: u64) -> CandidateSelector {
-    CandidateSelector::for_tumour(k, 3, [1_000_000, 1_000_000 * ratio], 30.0, &LibraryModel::default())
+    CandidateSelector::for_tumour(k, 3, [1_000_000, 1_000_000 * ratio], 30.0, &SamplePairLibraryProperties::default())
 }
 
 /// Counts in the tumour and in the normal, and whether it is a branching k-mer.
@@ -197,7 +197,7 @@ fn errors_raise_the_bar_with_depth() {
     // Where only the tumour is deep, the root is not in a repeat.
     assert_eq!(picks(&[(b'A', b'C', [30, 1300]), (b'A', b'G', [0, 4])]), []);
     // The same for a whole sample: at a depth of 2,000 three occurrences are not enough.
-    let deep = CandidateSelector::for_tumour(K, 3, [1_000_000; 2], 2000.0, &LibraryModel::default());
+    let deep = CandidateSelector::for_tumour(K, 3, [1_000_000; 2], 2000.0, &SamplePairLibraryProperties::default());
     let mut found = Vec::new();
     deep.select_from_root(&root(&Rng(44).sequence(K as usize - 2), &[(b'A', b'G', [0, 4])]), &mut found);
     assert_eq!(found, []);
@@ -210,7 +210,7 @@ fn roots_with_nothing_in_common_tell_strangers() {
         for counts in all {
             rule.select_from_root(&root(&Rng(45).sequence(K as usize - 2), counts), &mut Vec::new());
         }
-        rule.genotype_mismatches()
+        rule.num_genotype_mismatches()
     };
     let apart: &[_] = &[(b'A', b'C', [30, 0]), (b'A', b'G', [0, 30])];
     assert_eq!(strangers(&[apart]), 1);

@@ -8,8 +8,10 @@ use crate::common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{Event, EventClass};
-use genuma_somatic::export_tables::{MafGenes, build_bedpe_table, build_maf_table};
-use genuma_somatic::genotype::{AlleleSupport, ErrorFrequency, Filter, Genotype, LikelihoodRatios, TumourSupport};
+use genuma_somatic::export_tables::{MafGeneAnnotation, build_bedpe_table, build_maf_table};
+use genuma_somatic::genotype::{
+    AlleleSupport, ErrorFrequency, Filter, GenotypingResult, Log10LikelihoodRatios, TumourSupport,
+};
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
@@ -75,8 +77,8 @@ fn call(change: Change) -> VariantCall {
         copies: 0,
         at_second_end: [0, 0],
     };
-    let odds = LikelihoodRatios { tumour: 12.346, normal: 8.5 };
-    let genotype = Genotype { normal, tumour, quality: 87.65, odds, ..Genotype::default() };
+    let odds = Log10LikelihoodRatios { tumour: 12.346, normal: 8.5 };
+    let genotype = GenotypingResult { normal, tumour, quality: 87.65, odds, ..GenotypingResult::default() };
     VariantCall {
         change,
         error_frequency: ErrorFrequency::Common,
@@ -455,7 +457,7 @@ fn tables_have_what_passes_each_once() {
     let samples = SampleNames::default();
     let all = build_records(&events, &genome);
     let (small, structural) = (
-        build_maf_table(&all, &genome, &samples, MafGenes::Unknown),
+        build_maf_table(&all, &genome, &samples, MafGeneAnnotation::Unknown),
         build_bedpe_table(&all, &genome, &SampleNames::default()),
     );
     // SNV, MNV, indel, and INS and DEL with known bases; the latter two are structural as well.
@@ -494,7 +496,7 @@ fn tables_have_what_passes_each_once() {
     let none = build_records(&events, &genome);
     assert_eq!(
         (
-            build_maf_table(&none, &genome, &samples, MafGenes::Unknown).num_rows,
+            build_maf_table(&none, &genome, &samples, MafGeneAnnotation::Unknown).num_rows,
             build_bedpe_table(&none, &genome, &SampleNames::default()).num_rows
         ),
         (0, 0)

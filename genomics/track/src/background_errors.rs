@@ -6,7 +6,7 @@
 //! the same substitution with any flanking bases is its prior; the prior of that rate is the rate of all substitutions.
 
 use crate::change::ChangeClass;
-use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSite, substitution_kind};
+use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSiteCounts, substitution_kind};
 use crate::tracked_junction::TrackedJunction;
 
 /// Weight of the prior rate, as a number of wrong bases (chosen). A larger value gives the less specific rate more
@@ -93,7 +93,7 @@ impl BackgroundErrors {
     }
 
     /// Error rates at one junction. `flank_counts` are the counts at its flanks.
-    pub(crate) fn error_rates_at(
+    pub(crate) fn error_rates_of_junction(
         &self,
         junction: &TrackedJunction,
         flank_counts: Option<&FlankErrorCounts>,
@@ -135,7 +135,7 @@ impl BackgroundErrors {
 
 /// Estimates the shape of the gamma distribution of error rates between positions. Only significant differences between
 /// positions count.
-fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSite>, rates: &[f64]) -> f64 {
+fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSiteCounts>, rates: &[f64]) -> f64 {
     let (mut squares, mut beyond, mut chance) = (0.0, 0.0, 0.0);
     for site in sites {
         let mean: f64 = [0, 1].map(|i| f64::from(site.molecules[i]) * rates[usize::from(site.kinds[i])]).iter().sum();
@@ -213,9 +213,9 @@ mod tests {
     #[test]
     fn spots_that_differ_more_than_by_chance_are_uneven() {
         let rates = vec![1e-3; NUM_SUBSTITUTION_KINDS];
-        let spot = |wrong: u32| SubstitutionSite { molecules: [1000, 1000], kinds: [0, 0], wrong };
-        let even: Vec<SubstitutionSite> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
-        let uneven: Vec<SubstitutionSite> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
+        let spot = |wrong: u32| SubstitutionSiteCounts { molecules: [1000, 1000], kinds: [0, 0], wrong };
+        let even: Vec<SubstitutionSiteCounts> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
+        let uneven: Vec<SubstitutionSiteCounts> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
         assert_eq!(estimate_shape(even.iter(), &rates), GAMMA_SHAPE_RANGE.1);
         assert!(estimate_shape(uneven.iter(), &rates) < 0.3);
     }

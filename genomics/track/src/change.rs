@@ -9,7 +9,7 @@ pub(crate) const MAX_SMALL_CHANGE_BP: usize = 50;
 
 /// One alternate allele of a VCF record.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct VcfRecord {
+pub struct VcfAlleleRecord {
     /// CHROM column: name of the contig.
     pub chrom: String,
     /// POS column, 1-based.
@@ -39,7 +39,7 @@ pub struct VcfRecord {
     pub file_position: (usize, usize),
 }
 
-impl VcfRecord {
+impl VcfAlleleRecord {
     /// Formats the record for messages: CHROM:POS:REF>ALT, with long alleles shortened.
     pub fn display_name(&self) -> String {
         let short = |bases: &str| match bases.char_indices().nth(24) {
@@ -90,7 +90,7 @@ impl Junction {
 
     /// Number of deleted reference bases, if one read can cover both ends (at most [`MAX_SMALL_CHANGE_BP`]); otherwise
     /// `None`.
-    pub(crate) fn num_deleted_bases(&self) -> Option<usize> {
+    pub(crate) fn num_deleted_bases_if_small(&self) -> Option<usize> {
         let (a, b) = (self.from.as_ref()?, self.to.as_ref()?);
         let forward =
             a.chrom == b.chrom && a.side == RetainedSide::Left && b.side == RetainedSide::Right && b.pos > a.pos;
@@ -128,7 +128,7 @@ impl ChangeClass {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrackedChange {
     /// The record of the VCF file, with one ALT allele.
-    pub record: VcfRecord,
+    pub record: VcfAlleleRecord,
     /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The junctions of the change. A molecule with any of them supports the change.
@@ -158,7 +158,9 @@ impl TrackedChange {
     ///
     /// # Errors
     /// `Err` for a record that is invalid; `Ok(Err)` with the reason for a valid record that cannot be tracked.
-    pub fn from_record(record: VcfRecord) -> Result<Result<TrackedChange, (VcfRecord, UntrackableReason)>, Error> {
+    pub fn from_record(
+        record: VcfAlleleRecord,
+    ) -> Result<Result<TrackedChange, (VcfAlleleRecord, UntrackableReason)>, Error> {
         let wrong = |what: &str| Err(Error::Record { record: record.display_name(), what: what.to_owned() });
         // Telomere: some callers write breakends at position 0.
         let Some(start) = record.pos.checked_sub(1) else {
@@ -303,13 +305,13 @@ fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
 mod tests {
     use super::*;
 
-    fn change(alternate: &str, edit: impl FnOnce(&mut VcfRecord)) -> TrackedChange {
-        let mut record = VcfRecord {
+    fn change(alternate: &str, edit: impl FnOnce(&mut VcfAlleleRecord)) -> TrackedChange {
+        let mut record = VcfAlleleRecord {
             chrom: "c".into(),
             pos: 5,
             reference: "A".into(),
             alternate: alternate.into(),
-            ..VcfRecord::default()
+            ..VcfAlleleRecord::default()
         };
         edit(&mut record);
         TrackedChange::from_record(record).expect("understood").expect("trackable")
@@ -333,7 +335,7 @@ mod tests {
             assert_eq!(made.class, class, "{reference}>{alternate}");
             assert_eq!(ends(&made.junctions[0]), [Some((from, Left)), Some((to, Right))]);
             assert_eq!(made.junctions[0].inserted, inserted.as_bytes());
-            assert_eq!(made.junctions[0].num_deleted_bases(), Some(to - from - 1));
+            assert_eq!(made.junctions[0].num_deleted_bases_if_small(), Some(to - from - 1));
         }
         let first = change("C", |r| r.pos = 1);
         assert_eq!(ends(&first.junctions[0]), [None, Some((1, Right))]);
@@ -342,13 +344,13 @@ mod tests {
     #[test]
     fn symbolic_alleles_and_breakends_are_junctions() {
         use RetainedSide::{Left, Right};
-        let ended = |r: &mut VcfRecord| r.end = Some(1015);
+        let ended = |r: &mut VcfAlleleRecord| r.end = Some(1015);
         let of = |made: &TrackedChange| made.junctions.iter().map(ends).collect::<Vec<_>>();
         assert_eq!(of(&change("<DEL>", ended)), [[Some((4, Left)), Some((1015, Right))]]);
         assert_eq!(of(&change("<DUP>", ended)), [[Some((1014, Left)), Some((5, Right))]]);
         let both = [[Some((4, Left)), Some((1014, Left))], [Some((5, Right)), Some((1015, Right))]];
         assert_eq!(of(&change("<INV>", ended)), both);
-        let one = |r: &mut VcfRecord| (r.end, r.connection_type) = (Some(1015), Some("5to5".into()));
+        let one = |r: &mut VcfAlleleRecord| (r.end, r.connection_type) = (Some(1015), Some("5to5".into()));
         assert_eq!(of(&change("<INV>", one)), both[1..]);
         assert_eq!(of(&change("AGG[d:9[", |_| ())), [[Some((4, Left)), Some((8, Right))]]);
         assert_eq!(change("AGG[d:9[", |_| ()).junctions[0].inserted, b"GG");
@@ -374,13 +376,13 @@ mod tests {
     #[test]
     fn what_cannot_be_tracked_is_told_from_nonsense() {
         let of = |alternate: &str, end: Option<usize>| {
-            let record = VcfRecord {
+            let record = VcfAlleleRecord {
                 chrom: "c".into(),
                 pos: 5,
                 reference: "A".into(),
                 alternate: alternate.into(),
                 end,
-                ..VcfRecord::default()
+                ..VcfAlleleRecord::default()
             };
             TrackedChange::from_record(record)
         };

@@ -9,7 +9,7 @@ use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
 
 use crate::anchors::{AnchorKmerIndex, CoveredAllele};
 use crate::pair_evidence::{JunctionPairEvidence, MAX_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
-use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
+use crate::tracked_junction::{ERROR_COUNTING_BASES_PER_SIDE, TrackedJunction};
 
 /// Maximum number of bases beyond the change that are compared with the alleles, if the alleles differ in length.
 const MAX_COMPARED_BASES: i32 = 48;
@@ -34,7 +34,7 @@ const MIN_KEPT_SIDE_BASES: i32 = 4;
 pub(crate) const MIN_EVIDENCE_LOG_ODDS: i32 = 200;
 /// Minimum log-odds of a molecule for an allele of a substitution, equal to that of one base of quality 26. Also the
 /// minimum log-odds of a base that counts as equal to the reference. Unit: hundredths of natural-log units.
-pub(crate) const MIN_MOLECULE_LOG_ODDS: i32 = 700;
+pub(crate) const MIN_MOLECULE_LOG_ODDS_SUBSTITUTION: i32 = 700;
 /// Minimum log-odds of a molecule for an allele that differs in length, equal to that of two good bases. Unit:
 /// hundredths of natural-log units.
 pub(crate) const MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE: i32 = 1400;
@@ -101,7 +101,7 @@ impl<'a> EvidenceCollector<'a> {
             anchors,
             junctions,
             weights: log_odds_by_quality(),
-            lookup_scratch: anchors.lookup.new_buffers(),
+            lookup_scratch: anchors.lookup.allocate_lookup_buffers(),
             hits: Vec::new(),
             placements: Vec::new(),
             mate_evidence: Default::default(),
@@ -270,7 +270,7 @@ fn compare_with_alleles(
     let (reference, cut) = if placement.is_left { junction.left.as_ref()? } else { junction.right.as_ref()? };
     let substitution = junction.is_substitution();
     let with = junction.side_bounds[usize::from(!placement.is_left)] as i32;
-    let watched = ERROR_COUNTING_BASES as i32;
+    let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
     let (from, to) = match (placement.is_left, substitution) {
         (true, true) => (-watched, watched),
         (true, false) => (-COMPARED_KEPT_BASES, MAX_COMPARED_BASES),
@@ -321,7 +321,7 @@ fn compare_with_alleles(
 fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &OrientedMate<'_>, evidence: &mut MateEvidence) {
     let Some((reference, cut)) = &junction.left else { return };
     (evidence.reference_positions, evidence.num_wrong) = (0, 0);
-    let watched = ERROR_COUNTING_BASES as i32;
+    let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
     for c in (-watched).max(start)..watched.min(start + read.seq.len() as i32) {
         let i = (c - start) as usize;
         let Some(&old) = usize::try_from(*cut as i32 + c).ok().and_then(|at| reference.get(at)) else {
@@ -332,7 +332,7 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
             continue;
         }
         if base == dna::encode_base(old) {
-            evidence.reference_positions |= u128::from(weight >= MIN_MOLECULE_LOG_ODDS) << at;
+            evidence.reference_positions |= u128::from(weight >= MIN_MOLECULE_LOG_ODDS_SUBSTITUTION) << at;
         } else if weight >= MIN_EVIDENCE_LOG_ODDS {
             if let Some(wrong) = evidence.wrong_bases.get_mut(evidence.num_wrong) {
                 *wrong = WrongBase { position: at, base, log_odds: weight as i16 };

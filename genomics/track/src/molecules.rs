@@ -5,12 +5,14 @@ use genuma_reads::dna;
 use genuma_somatic::molecule::MoleculeAssignment;
 
 use crate::change::ChangeClass;
-use crate::mate_evidence::{MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE};
+use crate::mate_evidence::{
+    MIN_EVIDENCE_LOG_ODDS, MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE, MIN_MOLECULE_LOG_ODDS_SUBSTITUTION,
+};
 use crate::pair_evidence::{JunctionPairEvidence, MateStartLetters};
-use crate::tracked_junction::{ERROR_COUNTING_BASES, TrackedJunction};
+use crate::tracked_junction::{ERROR_COUNTING_BASES_PER_SIDE, TrackedJunction};
 
 /// Number of positions near a substitution at which errors are counted.
-const NUM_WATCHED_POSITIONS: usize = 2 * ERROR_COUNTING_BASES;
+const NUM_WATCHED_POSITIONS: usize = 2 * ERROR_COUNTING_BASES_PER_SIDE;
 /// Minimum share of molecules with a base at which the base counts as an allele, not as an error (empirical).
 const MIN_ALLELE_SHARE: f64 = 0.05;
 /// Minimum number of molecules with a base at which the base counts as an allele, not as an error.
@@ -72,12 +74,12 @@ pub(crate) struct FlankErrorCounts {
     /// For each kind of substitution, the number of molecules in which it occurred.
     pub wrong: Vec<u32>,
     /// Counts for each position near the substitution and each wrong base.
-    pub sites: Vec<SubstitutionSite>,
+    pub sites: Vec<SubstitutionSiteCounts>,
 }
 
 /// Counts of one possible wrong base at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SubstitutionSite {
+pub(crate) struct SubstitutionSiteCounts {
     /// Number of molecules at the position: with read 1 oriented against the junction, and with read 1 oriented like
     /// it.
     pub molecules: [u32; 2],
@@ -105,7 +107,11 @@ pub(crate) fn count_molecules(
     let members: Vec<u32> = (0..seen.len() as u32).collect();
     let mut votes = MoleculeCounts::default();
     let mut base_counts = junction.is_substitution().then(|| FlankBaseCounts::new(junction));
-    let clear = if junction.is_substitution() { MIN_MOLECULE_LOG_ODDS } else { MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE };
+    let clear = if junction.is_substitution() {
+        MIN_MOLECULE_LOG_ODDS_SUBSTITUTION
+    } else {
+        MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE
+    };
     for molecule in MoleculeAssignment::from_pairs(&members, &letters, &[]).pairs_by_molecule() {
         let pairs: Vec<&JunctionPairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
         votes.duplicates += pairs.len() as u32 - 1;
@@ -150,7 +156,7 @@ struct FlankBaseCounts {
 impl FlankBaseCounts {
     fn new(junction: &TrackedJunction) -> FlankBaseCounts {
         // At a tracked SNV the other two bases still count as errors; a tracked MNV's positions do not.
-        let own = u128::from(junction.class == ChangeClass::Snv) << ERROR_COUNTING_BASES;
+        let own = u128::from(junction.class == ChangeClass::Snv) << ERROR_COUNTING_BASES_PER_SIDE;
         let touched = junction.affected_positions & !own;
         FlankBaseCounts {
             right: vec![[0; 2]; NUM_WATCHED_POSITIONS],
@@ -176,7 +182,7 @@ impl FlankBaseCounts {
                 let odds: i32 = others().map(|w| i32::from(w.log_odds)).sum();
                 if good >> wrong.position & 1 == 1 || !agree {
                     good &= !(1u128 << wrong.position);
-                } else if first && odds >= MIN_MOLECULE_LOG_ODDS {
+                } else if first && odds >= MIN_MOLECULE_LOG_ODDS_SUBSTITUTION {
                     self.wrong[usize::from(wrong.position)][usize::from(wrong.base)][side] += 1;
                 }
             }
@@ -198,11 +204,12 @@ impl FlankBaseCounts {
         let Some((reference, cut)) = &junction.left else { return watched };
         for at in 0..NUM_WATCHED_POSITIONS {
             let Some(middle) =
-                (cut + at).checked_sub(ERROR_COUNTING_BASES).filter(|&m| m > 0 && m + 1 < reference.len())
+                (cut + at).checked_sub(ERROR_COUNTING_BASES_PER_SIDE).filter(|&m| m > 0 && m + 1 < reference.len())
             else {
                 continue;
             };
-            let inside = at >= ERROR_COUNTING_BASES && at < ERROR_COUNTING_BASES + junction.num_inserted_bases();
+            let inside = at >= ERROR_COUNTING_BASES_PER_SIDE
+                && at < ERROR_COUNTING_BASES_PER_SIDE + junction.num_inserted_bases();
             if self.affected_positions >> at & 1 == 1 {
                 continue;
             }
@@ -210,8 +217,9 @@ impl FlankBaseCounts {
             let wrong = &self.wrong[at];
             let right = self.right[at];
             let all: u32 = right.iter().sum::<u32>() + wrong.iter().flatten().sum::<u32>();
-            let own = inside
-                .then(|| dna::encode_base(junction.alternative[junction.side_bounds[0] + at - ERROR_COUNTING_BASES]));
+            let own = inside.then(|| {
+                dna::encode_base(junction.alternative[junction.side_bounds[0] + at - ERROR_COUNTING_BASES_PER_SIDE])
+            });
             let others = || (0..4u8).filter(|&base| Some(base) != own);
             let most = others().map(|base| wrong[usize::from(base)].iter().sum::<u32>()).max().unwrap_or(0);
             if most >= MIN_ALLELE_MOLECULES && f64::from(most) >= MIN_ALLELE_SHARE * f64::from(all) {
@@ -219,7 +227,7 @@ impl FlankBaseCounts {
             }
             for base in others().filter(|&base| base != dna::encode_base(context[1])) {
                 let found = wrong[usize::from(base)];
-                let mut site = SubstitutionSite { molecules: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
+                let mut site = SubstitutionSiteCounts { molecules: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
                 for side in 0..2 {
                     let Some(kind) = substitution_kind(context, base, side == 1) else { continue };
                     site.molecules[side] = right[side] + found[side];

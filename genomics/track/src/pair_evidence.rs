@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_reads::{ReadPair, dna};
-use genuma_somatic::molecule::{MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
+use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
 /// Maximum number of wrong bases near a change that are stored for a mate. Errors of pairs with more are not counted.
 pub(crate) const MAX_WRONG_BASES_PER_MATE: usize = 4;
@@ -17,7 +17,7 @@ const HASHED_START_BASES: usize = 12;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WrongBase {
     /// Position of the base, counted from
-    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES_PER_SIDE`] bases before the change.
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
@@ -38,7 +38,7 @@ impl MateStartBases {
     /// Packs the first bases of both mates of a pair, and takes the UMI key from the read name.
     pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
         let start = |seq: &[u8]| {
-            let start = &seq[..seq.len().min(MATE_PREFIX_BP)];
+            let start = &seq[..seq.len().min(COMPARED_MATE_PREFIX_BP)];
             // A letter that is not a base counts as A, as one of the few differences that duplicates may have.
             let bases = start.iter().fold(0u64, |word, &b| word << 2 | u64::from(dna::encode_base(b) & 3));
             (bases, start.len() as u8)
@@ -63,7 +63,7 @@ impl MateStartBases {
 pub(crate) struct MateStartLetters {
     sample: u8,
     umi_key: u64,
-    bases: [[u8; MATE_PREFIX_BP]; 2],
+    bases: [[u8; COMPARED_MATE_PREFIX_BP]; 2],
     lengths: [u8; 2],
 }
 
@@ -72,7 +72,7 @@ impl MateStartLetters {
     pub(crate) fn unpack_start_letters(evidence: &JunctionPairEvidence) -> MateStartLetters {
         let MateStartBases { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
-            let mut letters = [0; MATE_PREFIX_BP];
+            let mut letters = [0; COMPARED_MATE_PREFIX_BP];
             let length = usize::from(lengths[i]);
             for (at, letter) in letters[..length].iter_mut().enumerate() {
                 *letter = dna::decode_base((bases[i] >> (2 * (length - 1 - at))) as u8 & 3);
@@ -114,7 +114,7 @@ pub(crate) struct JunctionPairEvidence {
     /// Whether the mates, or the two frames, support different alleles.
     pub is_contradictory: bool,
     /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
-    /// [`crate::tracked_junction::ERROR_COUNTING_BASES`] bases before the change.
+    /// [`crate::tracked_junction::ERROR_COUNTING_BASES_PER_SIDE`] bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
     pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],

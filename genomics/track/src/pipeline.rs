@@ -14,7 +14,7 @@ use genuma_work::parallel::map_in_order;
 
 use crate::anchors::{self, AnchorKmerIndex};
 use crate::background_errors::BackgroundErrors;
-use crate::change::{TrackedChange, VcfRecord};
+use crate::change::{TrackedChange, VcfAlleleRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
 use crate::molecules::{self, FlankErrorCounts, MoleculeCounts};
@@ -27,7 +27,7 @@ use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 #[derive(Debug)]
 pub struct TrackingJob {
     /// VCF records of the changes to track.
-    pub records: Vec<VcfRecord>,
+    pub records: Vec<VcfAlleleRecord>,
     /// FASTA file of the reference genome of the VCF records.
     pub reference: PathBuf,
     /// Lanes of reads of all samples. `Lane::sample` is an index in [`TrackingJob::samples`].
@@ -46,7 +46,7 @@ pub struct TrackingJob {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntrackedChange {
     /// The record of the VCF file.
-    pub record: VcfRecord,
+    pub record: VcfAlleleRecord,
     /// Why the change cannot be tracked.
     pub reason: &'static str,
 }
@@ -123,7 +123,7 @@ impl TrackingJob {
         let copies = if counted_kmers.is_empty() {
             Vec::new()
         } else {
-            reference_kmers::count_reference_copies(
+            reference_kmers::count_reference_copies_up_to_two(
                 &self.reference,
                 &KmerLookup::build(self.k, counted_kmers.iter().copied()),
                 self.threads,
@@ -311,7 +311,7 @@ impl TrackingJob {
                     .iter()
                     .map(|&p| JunctionObservations {
                         molecules: &counted[p].0,
-                        error_rates: background.error_rates_at(&junctions[p], counted[p].1.as_ref()),
+                        error_rates: background.error_rates_of_junction(&junctions[p], counted[p].1.as_ref()),
                         downsampling_factor: depths.downsampling_factor(p, number),
                     })
                     .collect();

@@ -44,7 +44,7 @@ fn solve_increasing(level: f64, f: impl Fn(f64) -> f64) -> f64 {
 
 /// 95% confidence interval (Clopper and Pearson 1934) of a proportion if `found` of `total` observations have the
 /// property. Returns the lower and the upper limit.
-pub(crate) fn binomial_interval(found: u64, total: u64) -> [f64; 2] {
+pub(crate) fn binomial_confidence_interval(found: u64, total: u64) -> [f64; 2] {
     let (x, n) = (found as f64, total as f64);
     let low =
         if found == 0 { 0.0 } else { solve_increasing(0.025, |p| regularised_incomplete_beta(x, n - x + 1.0, p)) };
@@ -153,12 +153,12 @@ mod tests {
         let near = |found: [f64; 2], wanted: [f64; 2]| {
             assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 2e-4), "{found:?}");
         };
-        near(binomial_interval(0, 10), [0.0, 0.3085]);
-        near(binomial_interval(1, 10), [0.0025, 0.4450]);
-        near(binomial_interval(5, 10), [0.1871, 0.8129]);
-        near(binomial_interval(10, 10), [0.6915, 1.0]);
-        near(binomial_interval(3, 2000), [0.00031, 0.00438]);
-        near(binomial_interval(0, 0), [0.0, 1.0]);
+        near(binomial_confidence_interval(0, 10), [0.0, 0.3085]);
+        near(binomial_confidence_interval(1, 10), [0.0025, 0.4450]);
+        near(binomial_confidence_interval(5, 10), [0.1871, 0.8129]);
+        near(binomial_confidence_interval(10, 10), [0.6915, 1.0]);
+        near(binomial_confidence_interval(3, 2000), [0.00031, 0.00438]);
+        near(binomial_confidence_interval(0, 0), [0.0, 1.0]);
     }
 
     fn cell(expected: f64, weight: f64, found: u64, gamma_shape: f64) -> WeightedCount {

@@ -40,7 +40,7 @@ pub(crate) struct TrackedJunction {
 }
 
 /// Number of positions on each side of a substitution at which errors are counted.
-pub(crate) const ERROR_COUNTING_BASES: usize = 64;
+pub(crate) const ERROR_COUNTING_BASES_PER_SIDE: usize = 64;
 
 impl TrackedJunction {
     /// Whether the change replaces bases by the same number of bases. Such a junction has only the left frame.
@@ -120,12 +120,12 @@ pub(crate) fn build_junction(
         side_bounds: [cut, cut + junction.inserted.len()],
         left: first.as_ref().map(|[kept, beyond]| ([&kept[..], beyond].concat(), kept.len())),
         right: second.as_ref().map(|[kept, beyond]| ([&beyond[..], kept].concat(), beyond.len())),
-        deleted_len: junction.num_deleted_bases(),
+        deleted_len: junction.num_deleted_bases_if_small(),
         affected_positions: 0,
         repeat: None,
     };
     if let (Some(from), true) = (from, junction_sequences.is_substitution()) {
-        let first = (from.pos + 1) as i64 - ERROR_COUNTING_BASES as i64;
+        let first = (from.pos + 1) as i64 - ERROR_COUNTING_BASES_PER_SIDE as i64;
         for &pos in changed_positions.range((first.max(0) as usize)..(first + 128) as usize) {
             junction_sequences.affected_positions |= 1 << (pos as i64 - first);
         }
@@ -156,7 +156,7 @@ fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::VcfRecord;
+    use crate::change::VcfAlleleRecord;
 
     /// 1 kb of random bases with a repeat of ten A at 500.
     fn genome() -> Vec<u8> {
@@ -171,8 +171,8 @@ mod tests {
         seq
     }
 
-    fn places(record: VcfRecord, touched: &[usize]) -> Vec<TrackedJunction> {
-        let change = TrackedChange::from_record(VcfRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
+    fn places(record: VcfAlleleRecord, touched: &[usize]) -> Vec<TrackedJunction> {
+        let change = TrackedChange::from_record(VcfAlleleRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
         let windows: Vec<ReferenceWindow> = window_requests(&change)
             .iter()
             .map(|w| ReferenceWindow {
@@ -192,7 +192,8 @@ mod tests {
         let g = genome();
         let base = |pos: usize| (g[pos] as char).to_string();
         let other = if g[299] == b'A' { "C" } else { "A" };
-        let snv = VcfRecord { pos: 300, reference: base(299), alternate: other.into(), ..VcfRecord::default() };
+        let snv =
+            VcfAlleleRecord { pos: 300, reference: base(299), alternate: other.into(), ..VcfAlleleRecord::default() };
         let [place] = &places(snv, &[235, 290, 299, 362, 363])[..] else { panic!("one place") };
         assert!(place.is_substitution() && place.repeat.is_none());
         assert_eq!(place.alternative, [&g[139..299], other.as_bytes(), &g[300..460]].concat());
@@ -200,30 +201,38 @@ mod tests {
         assert_eq!(place.right.as_ref().unwrap(), &(g[140..460].to_vec(), 160));
         assert_eq!(place.affected_positions, 1 | 1 << 55 | 1 << 64 | 1 << 127);
         // At the end of the sequence there are fewer bases.
-        let last = VcfRecord { pos: 1000, reference: base(999), alternate: other.into(), ..VcfRecord::default() };
+        let last =
+            VcfAlleleRecord { pos: 1000, reference: base(999), alternate: other.into(), ..VcfAlleleRecord::default() };
         let place = &places(last, &[])[0];
         assert_eq!((place.side_bounds, place.alternative.len()), ([160, 161], 161));
     }
 
     #[test]
     fn repeats_that_change_their_length_are_known() {
-        let shorter = VcfRecord { pos: 500, reference: "CA".into(), alternate: "C".into(), ..VcfRecord::default() };
+        let shorter =
+            VcfAlleleRecord { pos: 500, reference: "CA".into(), alternate: "C".into(), ..VcfAlleleRecord::default() };
         assert_eq!(places(shorter, &[])[0].repeat, Some((1, 10)));
-        let longer = VcfRecord { pos: 500, reference: "C".into(), alternate: "CAA".into(), ..VcfRecord::default() };
+        let longer =
+            VcfAlleleRecord { pos: 500, reference: "C".into(), alternate: "CAA".into(), ..VcfAlleleRecord::default() };
         assert_eq!(places(longer, &[])[0].repeat, Some((1, 12)));
-        let novel = VcfRecord { pos: 500, reference: "C".into(), alternate: "CGTTGC".into(), ..VcfRecord::default() };
+        let novel = VcfAlleleRecord {
+            pos: 500,
+            reference: "C".into(),
+            alternate: "CGTTGC".into(),
+            ..VcfAlleleRecord::default()
+        };
         assert_eq!(places(novel, &[])[0].repeat, None);
     }
 
     #[test]
     fn an_inversion_is_two_junctions_of_turned_sides() {
         let g = genome();
-        let record = VcfRecord {
+        let record = VcfAlleleRecord {
             pos: 300,
             reference: "N".into(),
             alternate: "<INV>".into(),
             end: Some(700),
-            ..VcfRecord::default()
+            ..VcfAlleleRecord::default()
         };
         let [one, two] = &places(record, &[])[..] else { panic!("two places") };
         let turned = genuma_reads::dna::reverse_complement(&g[540..700]);

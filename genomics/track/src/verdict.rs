@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::background_errors::JunctionErrorRates;
 use crate::molecules::MoleculeCounts;
-use crate::statistics::{WeightedCount, binomial_interval, weighted_sum_p_value};
+use crate::statistics::{WeightedCount, binomial_confidence_interval, weighted_sum_p_value};
 
 /// Maximum p-value at which a change, or tumour DNA in a sample, is detected. The p-value is the probability that
 /// errors alone give as many molecules. A larger value gives more true and more false detections.
@@ -198,7 +198,7 @@ pub(crate) fn judge_change(
     let cells: Vec<WeightedCount> =
         evidence.iter().map(|e| weighted_count(e, share.unwrap_or(DEFAULT_ALLELE_FRACTION).max(0.01))).collect();
     let p = weighted_sum_p_value(&cells);
-    let [low, high] = binomial_interval(changed, molecules);
+    let [low, high] = binomial_confidence_interval(changed, molecules);
     let verdict = match (changed, molecules) {
         (_, 0) => ChangeVerdict::NoMolecules,
         _ if normal.is_some_and(|n| matches!(n.verdict, ChangeVerdict::Found | ChangeVerdict::StandsOut)) => {

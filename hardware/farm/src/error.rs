@@ -40,7 +40,7 @@ pub enum Error<E> {
     #[error("{stage}: {source}")]
     ClosureFailed {
         /// The closure that failed, and for which task or worker.
-        stage: FarmStage,
+        stage: FailedClosure,
         /// Error that the closure returned.
         source: E,
     },
@@ -56,7 +56,7 @@ pub enum Error<E> {
     #[error("{stage}: panicked: {message}")]
     ClosurePanicked {
         /// The closure that panicked, and for which task or worker.
-        stage: FarmStage,
+        stage: FailedClosure,
         /// Text of the panic.
         message: String,
     },
@@ -65,7 +65,7 @@ pub enum Error<E> {
 /// The closure of the caller that a farm was calling, and the task or worker it was called for. Tasks and workers are
 /// numbered from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FarmStage {
+pub enum FailedClosure {
     /// The closure `make_task`, called for the worker with this index.
     MakeTasks(usize),
     /// The closure `make_state`, called for the worker with this index.
@@ -83,14 +83,14 @@ pub enum FarmStage {
     Sink(u64),
 }
 
-impl fmt::Display for FarmStage {
+impl fmt::Display for FailedClosure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FarmStage::MakeTasks(worker) => write!(f, "making the tasks of worker {worker}"),
-            FarmStage::MakeState(worker) => write!(f, "making the state of worker {worker}"),
-            FarmStage::Source(task) => write!(f, "reading task {task}"),
-            FarmStage::Work { task, worker } => write!(f, "task {task} on worker {worker}"),
-            FarmStage::Sink(task) => write!(f, "passing on task {task}"),
+            FailedClosure::MakeTasks(worker) => write!(f, "making the tasks of worker {worker}"),
+            FailedClosure::MakeState(worker) => write!(f, "making the state of worker {worker}"),
+            FailedClosure::Source(task) => write!(f, "reading task {task}"),
+            FailedClosure::Work { task, worker } => write!(f, "task {task} on worker {worker}"),
+            FailedClosure::Sink(task) => write!(f, "passing on task {task}"),
         }
     }
 }

@@ -41,7 +41,7 @@ mod try_lock;
 mod sync;
 
 pub use cpu_slot::{CpuSlot, assign_cpu_slots};
-pub use error::{Error, FarmStage};
+pub use error::{Error, FailedClosure};
 pub use farm::{Farm, FarmSummary};
 pub use source_status::SourceStatus;
 pub use worker::{WorkerSummary, allocate_touched_buffer};

@@ -9,7 +9,7 @@ use crate::reorder_buffer::ReorderBuffer;
 use crate::shared::{MasterSleeper, NumberedSource, SharedSourceAndSink};
 use crate::task_granularity::TaskGranularity;
 use crate::worker::{StartedWorker, TaskEnvelope, TaskFailure, WorkerSignals};
-use crate::{CpuSlot, Error, FarmStage, SourceStatus};
+use crate::{CpuSlot, Error, FailedClosure, SourceStatus};
 
 /// Maximum number of tasks read, or results passed to the sink, before a master checks its rings again.
 const MAX_TASKS_PER_BURST: usize = 16;
@@ -193,7 +193,7 @@ where
 
     /// Passes results to the sink, in input order, as long as the next result in order is at this master.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
-        if !self.reorder_buffer.contains(self.shared.next_task_in_order()) {
+        if !self.reorder_buffer.contains(self.shared.next_task_for_sink()) {
             return Ok(());
         }
         let Master { shared, reorder_buffer: window, workers: lanes, .. } = self;
@@ -205,7 +205,7 @@ where
                 let lane = &mut lanes[job.worker_index];
                 match job.failure.take() {
                     None => sink(&mut job.task)
-                        .map_err(|source| (next, Error::ClosureFailed { stage: FarmStage::Sink(next), source }))?,
+                        .map_err(|source| (next, Error::ClosureFailed { stage: FailedClosure::Sink(next), source }))?,
                     Some(fault) => return Err((next, task_error(fault, next, lane.worker))),
                 }
                 lane.free_tasks.push(job);
@@ -228,7 +228,7 @@ where
         let _ = shared.try_read_tasks(me, |input| {
             let mut room = MAX_TASKS_PER_BURST;
             // The results that the source has seen include at least all before this one.
-            let next = shared.next_task_in_order();
+            let next = shared.next_task_for_sink();
             while room > 0
                 && !shared.has_source_ended()
                 && !shared.is_source_waiting()
@@ -271,7 +271,7 @@ where
             ended => {
                 to.free_tasks.push(job);
                 let wrong = match ended {
-                    Err(source) => Some(Error::ClosureFailed { stage: FarmStage::Source(number), source }),
+                    Err(source) => Some(Error::ClosureFailed { stage: FailedClosure::Source(number), source }),
                     Ok(SourceStatus::WaitForResult) => Some(Error::SourceDeadlock { task: number }),
                     Ok(_) => None,
                 };
@@ -327,7 +327,7 @@ where
 
     /// Whether the master can do something without further results.
     fn can_proceed(&self) -> bool {
-        self.reorder_buffer.contains(self.shared.next_task_in_order())
+        self.reorder_buffer.contains(self.shared.next_task_for_sink())
             || self.can_read()
             || self.shared.is_aborted()
             || self.is_done()
@@ -347,7 +347,7 @@ where
     /// task in order is needed at once. That task is the first one at its worker, because a worker processes tasks in
     /// order and all earlier results have been passed on.
     fn set_wake_thresholds(&mut self) {
-        let next = self.shared.next_task_in_order();
+        let next = self.shared.next_task_for_sink();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)
             && !self.shared.has_source_ended()
             && (self.shared.is_source_waiting() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));
@@ -361,7 +361,7 @@ where
 }
 
 fn task_error<E>(fault: TaskFailure<E>, task: u64, worker: usize) -> Error<E> {
-    let stage = FarmStage::Work { task, worker };
+    let stage = FailedClosure::Work { task, worker };
     match fault {
         TaskFailure::Failed(source) => Error::ClosureFailed { stage, source },
         TaskFailure::Panicked(message) => Error::ClosurePanicked { stage, message },

@@ -10,7 +10,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::error::panic_message;
 use crate::sleep::{MasterWakeThreshold, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{CpuSlot, Error, FarmStage};
+use crate::{CpuSlot, Error, FailedClosure};
 
 /// A task object with what the farm records about it: its number, its worker and its failure.
 pub(crate) struct TaskEnvelope<T, E> {
@@ -143,7 +143,7 @@ impl WorkerSetup<'_> {
     }
 
     fn make_state<S, E>(&self, make: impl FnOnce(&CpuSlot) -> Result<S, E>) -> Result<S, Error<E>> {
-        let stage = FarmStage::MakeState(self.worker);
+        let stage = FailedClosure::MakeState(self.worker);
         match catch_unwind(AssertUnwindSafe(|| make(&self.cpu_slot))) {
             Ok(Ok(state)) => Ok(state),
             Ok(Err(source)) => Err(Error::ClosureFailed { stage, source }),
@@ -161,7 +161,7 @@ impl WorkerSetup<'_> {
             })
         };
         catch_unwind(AssertUnwindSafe(|| (0..self.num_tasks).map(job).collect())).map_err(|panic| {
-            Error::ClosurePanicked { stage: FarmStage::MakeTasks(self.worker), message: panic_message(&*panic) }
+            Error::ClosurePanicked { stage: FailedClosure::MakeTasks(self.worker), message: panic_message(&*panic) }
         })
     }
 

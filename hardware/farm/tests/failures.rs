@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{cpu_slots, seats_on};
-use genuma_farm::{CpuSlot, Error, Farm, FarmStage, FarmSummary};
+use genuma_farm::{CpuSlot, Error, FailedClosure, Farm, FarmSummary};
 
 /// Which stage fails, and for which task.
 #[derive(Clone, Copy, PartialEq)]
@@ -95,8 +95,8 @@ fn the_first_fault_of_the_input_is_returned() {
                 let (result, count) = run(&farm, masters, 1000, faults);
                 let error = result.expect_err("a fault is an error");
                 let found = match &error {
-                    Error::ClosureFailed { stage: FarmStage::Work { worker, .. }, .. }
-                    | Error::ClosurePanicked { stage: FarmStage::Work { worker, .. }, .. } => {
+                    Error::ClosureFailed { stage: FailedClosure::Work { worker, .. }, .. }
+                    | Error::ClosurePanicked { stage: FailedClosure::Work { worker, .. }, .. } => {
                         error.to_string().replacen(&format!("worker {worker}"), "worker W", 1)
                     }
                     _ => error.to_string(),

@@ -12,7 +12,7 @@ use genuma_machine::processor::SimdLevel;
 use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
 /// Maximum number of entries on a compact page. It bounds the memory of decoded pages.
-pub(crate) const MAX_ENTRIES_PER_PAGE: usize = 2048;
+pub(crate) const MAX_ENTRIES_PER_COMPACT_PAGE: usize = 2048;
 /// Maximum number of counts of an entry (number of samples).
 pub(crate) const MAX_COUNTS_PER_ENTRY: usize = 64;
 /// Number of different bit widths of key distances on a page.
@@ -61,7 +61,7 @@ impl CountEncoding {
 
     /// Total number of bits that encode `count`, with its flag.
     #[inline(always)]
-    pub(crate) fn bits(self, count: u32) -> u32 {
+    pub(crate) fn bits_of_count(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.full_count_marker();
         let coded = u32::from(self.width) + FULL_COUNT_BITS * u32::from(is_full);
         u32::from(self.common.is_some()) + coded * u32::from(self.common != Some(count))
@@ -117,7 +117,7 @@ pub(crate) fn min_entries_per_full_page(counts: usize) -> u64 {
 
 /// Number of significant bits of the distance between consecutive keys, after subtracting 1 from the distance.
 #[inline(always)]
-pub(crate) fn distance_bits_minus_one(before: u64, key: u64) -> usize {
+pub(crate) fn bits_of_distance_minus_one(before: u64, key: u64) -> usize {
     (u64::BITS - key.wrapping_sub(before).wrapping_sub(1).leading_zeros()) as usize
 }
 
@@ -204,12 +204,12 @@ pub(crate) fn encode_page(code: &CompactPageEncoding, keys: &[u64], counts: &[[u
 #[inline(always)]
 fn encode_keys(code: &CompactPageEncoding, keys: &[u64], page: &mut Page) -> usize {
     let selector_of_length = code.key_selectors_by_distance_bits();
-    let mut selected = [0_u8; MAX_ENTRIES_PER_PAGE];
+    let mut selected = [0_u8; MAX_ENTRIES_PER_COMPACT_PAGE];
     let selectors_at = HEADER_BYTES + code.count_encodings.len() * COUNT_HEADER_BYTES;
     let mut selectors = BitWriter::new(page, selectors_at);
     let selected = &mut selected[..keys.len() - 1];
     for (pair, place) in keys.windows(2).zip(&mut *selected) {
-        *place = selector_of_length[distance_bits_minus_one(pair[0], pair[1])];
+        *place = selector_of_length[bits_of_distance_minus_one(pair[0], pair[1])];
     }
     for some in selected.chunks(SELECTORS_PER_READ) {
         let word = some.iter().rev().fold(0, |word, &selector| word << SELECTOR_BITS | u64::from(selector));
@@ -323,7 +323,7 @@ impl<'p> CompactPage<'p> {
         for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + NUM_KEY_WIDTHS]) {
             *width = usize::from(byte);
         }
-        let fits = (1..=MAX_ENTRIES_PER_PAGE).contains(&entries)
+        let fits = (1..=MAX_ENTRIES_PER_COMPACT_PAGE).contains(&entries)
             && counts_at <= STREAMS_END
             && widths.iter().all(|&width| width <= 64)
             && page.0[4..8] == [0; 4];

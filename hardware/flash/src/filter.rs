@@ -86,7 +86,7 @@ impl FilterGroups {
     /// Creates storage for the filter blocks of a table of at most `most.pages` pages, with `entries_per_group` entries
     /// in each group. Stores only the first groups, as many as fit in `bytes` bytes.
     pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
-        let kept = (0..most.groups_in_memory(bytes)).map(|_| Mutex::default()).collect();
+        let kept = (0..most.num_groups_that_fit(bytes)).map(|_| Mutex::default()).collect();
         FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
     }
 
@@ -94,7 +94,7 @@ impl FilterGroups {
     pub(crate) fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
         let each =
             most.blocks_per_full_group() * size_of::<BloomBlock>() as u64 + size_of::<Mutex<Vec<BloomBlock>>>() as u64;
-        most.groups_in_memory(bytes) * each
+        most.num_groups_that_fit(bytes) * each
     }
 
     /// Creates a builder for one thread.

@@ -79,7 +79,7 @@ impl PageLayout {
 
     /// Layout with [`PageEncoding::Compact`] for values of `value` bytes.
     pub(crate) fn new_compact(value: usize) -> PageLayout {
-        let entries_per_page = compact_page::MAX_ENTRIES_PER_PAGE;
+        let entries_per_page = compact_page::MAX_ENTRIES_PER_COMPACT_PAGE;
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
     }
 
@@ -89,7 +89,7 @@ impl PageLayout {
     }
 
     /// Maximum number of pages for `entries` entries; exact with [`PageEncoding::Fixed`].
-    pub(crate) fn max_pages(&self, entries: u64) -> u64 {
+    pub(crate) fn max_pages_for_entries(&self, entries: u64) -> u64 {
         match self.encoding {
             PageEncoding::Fixed => entries.div_ceil(self.entries_per_page as u64),
             // The code of a page may be a poor one, so a page may have few entries.
@@ -123,7 +123,7 @@ impl PageLayout {
     /// damaged.
     pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
         match self.encoding {
-            PageEncoding::Fixed => Some(self.entries_in_page(number, entries)),
+            PageEncoding::Fixed => Some(self.num_entries_of_fixed_page(number, entries)),
             PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.num_entries()),
         }
     }
@@ -132,7 +132,7 @@ impl PageLayout {
     /// `None` with a fixed layout.
     pub(crate) fn encode_page(&self, code: Option<&CompactPageEncoding>, keys: &[u64], values: &[u8], page: &mut Page) {
         match code {
-            None => self.encode_entries(page, keys, values),
+            None => self.encode_fixed_entries(page, keys, values),
             Some(code) => compact_page::encode_page(code, keys, values.as_chunks().0, page),
         }
     }
@@ -142,8 +142,8 @@ impl PageLayout {
     pub(crate) fn decode_entries(&self, page: &Page, keys: &mut [u64], values: &mut [u8]) -> Option<()> {
         match self.encoding {
             PageEncoding::Fixed => {
-                keys.copy_from_slice(self.keys_of_page(page, keys.len()));
-                values.copy_from_slice(self.values_of_page(page, keys.len()));
+                keys.copy_from_slice(self.keys_of_fixed_page(page, keys.len()));
+                values.copy_from_slice(self.values_of_fixed_page(page, keys.len()));
                 Some(())
             }
             PageEncoding::Compact => {
@@ -155,7 +155,7 @@ impl PageLayout {
     }
 
     /// Number of entries on page `page` (from 0) of a table with `entries` entries and a fixed layout.
-    pub(crate) fn entries_in_page(&self, page: u64, entries: u64) -> usize {
+    pub(crate) fn num_entries_of_fixed_page(&self, page: u64, entries: u64) -> usize {
         let before = page * self.entries_per_page as u64;
         (entries - before).min(self.entries_per_page as u64) as usize
     }
@@ -170,23 +170,23 @@ impl PageLayout {
     }
 
     /// The keys of a page with a fixed layout and `entries` entries.
-    pub(crate) fn keys_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
+    pub(crate) fn keys_of_fixed_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u64] {
         bytemuck::cast_slice(&page.0[..entries * KEY_BYTES])
     }
 
     /// The value of entry number `entry` (from 0) of a page with a fixed layout.
-    pub(crate) fn value_of_entry<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
+    pub(crate) fn value_of_fixed_entry<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
         let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
         &page.0[start..start + self.value_bytes]
     }
 
     /// All values of a page with a fixed layout and this number of entries, concatenated.
-    pub(crate) fn values_of_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
+    pub(crate) fn values_of_fixed_page<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
         &page.0[self.entries_per_page * KEY_BYTES..][..entries * self.value_bytes]
     }
 
     /// Writes the entries of a page with a fixed layout, without its checksum.
-    pub(crate) fn encode_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
+    pub(crate) fn encode_fixed_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
         page.0.fill(0);
         let bytes: &[u8] = bytemuck::cast_slice(keys);
         page.0[..bytes.len()].copy_from_slice(bytes);
@@ -338,8 +338,8 @@ impl TableHeader {
         };
         fits(header.entries < 1 << 56, "there are too many entries")?;
         let min_pages = header.entries.div_ceil(shape.entries_per_page as u64);
-        let max_pages = if is_compact { header.entries } else { min_pages };
-        let num_pages_fits = (min_pages..=max_pages).contains(&header.pages) && header.pages < 1 << 48;
+        let max_pages_for_entries = if is_compact { header.entries } else { min_pages };
+        let num_pages_fits = (min_pages..=max_pages_for_entries).contains(&header.pages) && header.pages < 1 << 48;
         fits(num_pages_fits, "the number of pages does not match the number of entries")?;
         fits(header.first_key <= header.last_key, "the smallest key is above the largest")?;
         let [index, filter, hot] = [&header.index, &header.filter, &header.hot];
@@ -373,7 +373,7 @@ mod tests {
 
     fn header() -> TableHeader {
         let shape = PageLayout::with_fixed_entries(128);
-        let pages = shape.max_pages(1000);
+        let pages = shape.max_pages_for_entries(1000);
         let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
         let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
         let hot = FileSection { offset: filter.end_offset(), bytes: 136 * 7, checksum: 3 };
@@ -454,11 +454,11 @@ mod tests {
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];
             let keys: Vec<u64> = (0..per_page as u64).map(|entry| u64::MAX - entry).collect();
-            shape.encode_entries(&mut page, &keys, &bytes.repeat(per_page));
+            shape.encode_fixed_entries(&mut page, &keys, &bytes.repeat(per_page));
             page.write_checksum(3);
             assert!(page.has_valid_checksum(3) && !page.has_valid_checksum(4));
-            assert_eq!(shape.keys_of_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));
-            assert_eq!(shape.value_of_entry(&page, per_page - 1), bytes);
+            assert_eq!(shape.keys_of_fixed_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));
+            assert_eq!(shape.value_of_fixed_entry(&page, per_page - 1), bytes);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::table::Table;
 
 /// A key that is neither a hot entry nor known to be absent, so that its page must be read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PageLookup {
+pub(crate) struct PendingKeyLookup {
     /// Number of the page with the key, from 0.
     pub page: u64,
     /// Index of the key in the request.
@@ -38,7 +38,7 @@ pub(crate) fn look_up_in_memory(
     first: usize,
     keys: &[u64],
     result_slots: &mut ResultSlots<'_>,
-    wanted: &mut Vec<PageLookup>,
+    wanted: &mut Vec<PendingKeyLookup>,
     counted: &mut LookupCounts,
 ) {
     counted.keys += keys.len() as u64;
@@ -78,7 +78,7 @@ pub(crate) fn look_up_in_memory(
                 None => cold.push(keys[number], groups[number], first + number),
             }
         }
-        cold.find_pages(table, wanted);
+        cold.find_pages_from_groups(table, wanted);
     }
 }
 
@@ -105,7 +105,7 @@ impl HashedKeys {
             #[inline(always)]
             || match &table.group_index {
                 Some(groups) => groups.find_pages_from_top(&inside[..keys.len()], &mut self.groups),
-                None => table.index.find_groups(&inside[..keys.len()], &mut self.groups),
+                None => table.index.find_page_groups(&inside[..keys.len()], &mut self.groups),
             },
         );
         for (i, &key) in keys.iter().enumerate() {
@@ -135,15 +135,15 @@ impl UnresolvedKeys {
     }
 
     /// Finds the pages of these keys and appends them to `wanted`.
-    fn find_pages(mut self, table: &Table, wanted: &mut Vec<PageLookup>) {
+    fn find_pages_from_groups(mut self, table: &Table, wanted: &mut Vec<PendingKeyLookup>) {
         run_with_widest_simd(
             #[inline(always)]
             || match &table.group_index {
                 Some(_) => table.index.find_pages_from_top(&self.keys[..self.len], &mut self.groups),
-                None => table.index.find_pages(&self.keys[..self.len], &mut self.groups),
+                None => table.index.find_pages_from_groups(&self.keys[..self.len], &mut self.groups),
             },
         );
         let own = self.numbers.iter().zip(self.groups).take(self.len);
-        wanted.extend(own.map(|(&key, page)| PageLookup { page: page as u64, key_index: key }));
+        wanted.extend(own.map(|(&key, page)| PendingKeyLookup { page: page as u64, key_index: key }));
     }
 }

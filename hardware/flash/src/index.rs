@@ -79,7 +79,7 @@ impl PageIndex {
     /// For up to [`KEYS_PER_BATCH`] keys, finds the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is
     /// at most the key. No key may be below the first key of the table.
     #[inline(always)]
-    pub(crate) fn find_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_page_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         groups.fill(0);
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
@@ -93,9 +93,9 @@ impl PageIndex {
     }
 
     /// For each key, finds the last page whose first key is at most the key. `groups` must contain the result of
-    /// [`PageIndex::find_groups`] for these keys, and is replaced by the numbers of the pages.
+    /// [`PageIndex::find_page_groups`] for these keys, and is replaced by the numbers of the pages.
     #[inline(always)]
-    pub(crate) fn find_pages(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_pages_from_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
     }
 
@@ -149,9 +149,9 @@ mod tests {
             let asked: Vec<u64> = asked.chain([u64::MAX - 1, u64::MAX]).collect();
             for keys in asked.chunks(KEYS_PER_BATCH) {
                 let mut groups = [0; KEYS_PER_BATCH];
-                index.find_groups(keys, &mut groups);
+                index.find_page_groups(keys, &mut groups);
                 let mut found = groups;
-                index.find_pages(keys, &mut found);
+                index.find_pages_from_groups(keys, &mut found);
                 let mut from_top = [0; KEYS_PER_BATCH];
                 index.find_pages_from_top(keys, &mut from_top);
                 assert_eq!(from_top[..keys.len()], found[..keys.len()]);
@@ -167,7 +167,7 @@ mod tests {
     fn the_largest_key_may_start_a_page() {
         let index = index(&[0, 9, u64::MAX]);
         let mut found = [0; KEYS_PER_BATCH];
-        index.find_pages(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
+        index.find_pages_from_groups(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
         assert_eq!(found[..5], [0, 0, 1, 1, 2]);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::compact_page::{CompactPageEncoding, CountEncoding, NUM_KEY_WIDTHS, distance_bits_minus_one};
+use crate::compact_page::{CompactPageEncoding, CountEncoding, NUM_KEY_WIDTHS, bits_of_distance_minus_one};
 use crate::format::{PageEncoding, PageLayout};
 
 /// Number of pages after which the parameters of the encoding are chosen again. With fewer pages they fit the entries
@@ -104,7 +104,7 @@ impl PageCutter {
     }
 
     /// The layout of the current page, which is the last and may not be full. `None` if it has no entries.
-    pub(crate) fn take_last_page_layout(&self) -> Option<FinishedPageLayout> {
+    pub(crate) fn last_page_layout(&self) -> Option<FinishedPageLayout> {
         let code = self.compact.as_ref().map(|compact| compact.code.clone());
         (self.entries > 0).then_some(FinishedPageLayout { entries: self.entries, code })
     }
@@ -145,7 +145,7 @@ impl CompactState {
             let befores = std::iter::once(before).chain(keys.iter().copied());
             for (entry, (before, &key)) in befores.zip(&keys[..taken]).enumerate() {
                 let has_distance = on_page + entry > 0;
-                self.statistics.distances[distance_bits_minus_one(before, key)] += u32::from(has_distance);
+                self.statistics.distances[bits_of_distance_minus_one(before, key)] += u32::from(has_distance);
             }
             for own in counts[..taken * self.samples].chunks_exact(self.samples) {
                 for (&count, histogram) in own.iter().zip(&mut self.statistics.counts) {
@@ -160,9 +160,10 @@ impl CompactState {
     fn add_fitting(&mut self, codes: &[CountEncoding], on_page: usize, keys: &[u64], counts: &[[u8; 4]]) -> usize {
         let (mut last_key, mut bits_left, mut taken) = (self.last_key, self.bits_left, 0);
         for (&key, own) in keys.iter().zip(counts.chunks_exact(codes.len())) {
-            let mut bits = if on_page + taken == 0 { 0 } else { self.key_bits[distance_bits_minus_one(last_key, key)] };
+            let mut bits =
+                if on_page + taken == 0 { 0 } else { self.key_bits[bits_of_distance_minus_one(last_key, key)] };
             for (&count, code) in own.iter().zip(codes) {
-                bits += code.bits(u32::from_le_bytes(count));
+                bits += code.bits_of_count(u32::from_le_bytes(count));
             }
             if bits > bits_left {
                 break;
@@ -266,7 +267,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::compact_page::{CompactPage, MAX_ENTRIES_PER_PAGE, min_entries_per_full_page};
+    use crate::compact_page::{CompactPage, MAX_ENTRIES_PER_COMPACT_PAGE, min_entries_per_full_page};
     use crate::format::Page;
 
     /// Divides entries into compact pages, `at_once` at a time, encodes and decodes them, and compares. Returns the
@@ -278,7 +279,7 @@ mod tests {
         for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once * 4 * samples)) {
             cutter.add_entries(keys, values, &mut cuts);
         }
-        cuts.extend(cutter.take_last_page_layout());
+        cuts.extend(cutter.last_page_layout());
         let mut first = 0;
         for cut in &cuts {
             let own = first..first + cut.entries;
@@ -392,7 +393,7 @@ mod tests {
     fn a_page_has_a_bounded_number_of_entries() {
         let keys: Vec<u64> = (0..20_000).collect();
         let pages = check_round_trip(&keys, &vec![1; keys.len()], 1, 999);
-        assert_eq!(pages[1..5], [MAX_ENTRIES_PER_PAGE; 4]);
+        assert_eq!(pages[1..5], [MAX_ENTRIES_PER_COMPACT_PAGE; 4]);
     }
 
     #[test]
@@ -424,8 +425,8 @@ mod tests {
         for n in [340, 1, 339, 0, 681] {
             cutter.add_entries(&vec![0; n], &vec![0; 4 * n], &mut cuts);
         }
-        cuts.extend(cutter.take_last_page_layout());
+        cuts.extend(cutter.last_page_layout());
         assert_eq!(cuts.iter().map(|cut| cut.entries).collect::<Vec<_>>(), [340, 340, 340, 340, 1]);
-        assert_eq!(PageCutter::new(layout).take_last_page_layout().map(|cut| cut.entries), None);
+        assert_eq!(PageCutter::new(layout).last_page_layout().map(|cut| cut.entries), None);
     }
 }

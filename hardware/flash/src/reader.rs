@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::format::{self, PAGE_BYTES};
-use crate::in_memory_lookup::{LookupCounts, PageLookup, look_up_in_memory};
+use crate::in_memory_lookup::{LookupCounts, PendingKeyLookup, look_up_in_memory};
 use crate::lookup_results::{LookupResults, LookupResultsMut as ResultSlots};
 use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
@@ -24,7 +24,7 @@ pub struct TableReader<'t> {
     /// Queue of page reads; `None` if all pages are in memory.
     queue: Option<Box<dyn PageReadQueue>>,
     depth: usize,
-    lookups: Vec<PageLookup>,
+    lookups: Vec<PendingKeyLookup>,
     free_slots: Vec<usize>,
     /// For each slot: number of its page, and range of the `lookups` on this page.
     slot_reads: Vec<(u64, std::ops::Range<usize>)>,
@@ -141,7 +141,7 @@ impl<'t> TableReader<'t> {
                         let filled = result_slots.fill_value_if_present(wanted.key_index, |value| {
                             page.copy_value(keys[wanted.key_index], value)
                         });
-                        filled.map_err(|what| self.table.damaged_page(wanted.page, what))?;
+                        filled.map_err(|what| self.table.damaged_page_error(wanted.page, what))?;
                     }
                 }
                 None => {
@@ -197,7 +197,7 @@ impl<'t> TableReader<'t> {
                         let key = keys[wanted.key_index];
                         let filled =
                             result_slots.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
-                        filled.map_err(|what| table.damaged_page(number, what))
+                        filled.map_err(|what| table.damaged_page_error(number, what))
                     })
                 });
                 // The reads in flight must be complete before the function returns.

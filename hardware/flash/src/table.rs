@@ -197,11 +197,11 @@ impl Table {
         } else {
             return Ok(CheckedPage::from_checked(self, number, page));
         };
-        Err(self.damaged_page(number, what))
+        Err(self.damaged_page_error(number, what))
     }
 
     /// Creates the error for a damaged page. `number` counts from 0.
-    pub(crate) fn damaged_page(&self, number: u64, what: &'static str) -> Error {
+    pub(crate) fn damaged_page_error(&self, number: u64, what: &'static str) -> Error {
         Error::Damaged { path: self.path.clone(), part: format::table_part_of_page(number), what }
     }
 
@@ -253,8 +253,8 @@ impl<'p> CheckedPage<'p> {
     pub(crate) fn copy_value(&self, key: u64, value: &mut [u8]) -> Result<bool, &'static str> {
         match self.shape.encoding {
             PageEncoding::Fixed => {
-                let found = self.shape.keys_of_page(self.page, self.entries).binary_search(&key);
-                Ok(found.map(|entry| value.copy_from_slice(self.shape.value_of_entry(self.page, entry))).is_ok())
+                let found = self.shape.keys_of_fixed_page(self.page, self.entries).binary_search(&key);
+                Ok(found.map(|entry| value.copy_from_slice(self.shape.value_of_fixed_entry(self.page, entry))).is_ok())
             }
             PageEncoding::Compact => {
                 let damaged = compact_page::DAMAGED_STREAMS_MESSAGE;

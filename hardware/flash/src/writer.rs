@@ -92,7 +92,8 @@ impl TableSpec {
     }
 
     fn non_filter_bytes(&self) -> u64 {
-        let index_keys = self.shape().max_pages(self.max_entries) + self.shape().num_group_first_keys(self.max_entries);
+        let index_keys =
+            self.shape().max_pages_for_entries(self.max_entries) + self.shape().num_group_first_keys(self.max_entries);
         let index = index_keys * KEY_BYTES as u64;
         let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
@@ -345,7 +346,7 @@ impl TableWriter {
     /// When the disk is full or writing fails. The partial file is then removed.
     pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
         self.write_complete_pages()?;
-        if let Some(cut) = self.page_cutter.take_last_page_layout() {
+        if let Some(cut) = self.page_cutter.last_page_layout() {
             self.write_page(&cut, 0)?;
         }
         let group_keys: Vec<u64> = match self.shape.encoding {

@@ -128,8 +128,8 @@ impl Device {
 
     /// Whether host threads leave all work that the device can do to the device. A test setting; normally threads and
     /// device share the work.
-    pub fn is_exclusive(&self) -> bool {
-        self.test_settings.is_exclusive
+    pub fn works_alone(&self) -> bool {
+        self.test_settings.works_alone
     }
 
     /// Whether the device is lost: an earlier call has failed.

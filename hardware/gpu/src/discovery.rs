@@ -176,7 +176,7 @@ fn read_pci_address(device: &Device) -> Option<String> {
 
 /// Whether a device file exists that could belong to a GPU. This check is cheap, while initialising the OpenCL drivers
 /// takes a second and 100 MB of memory.
-pub fn has_device_files() -> bool {
+pub fn has_gpu_device_files() -> bool {
     let named = |folder: &str, start: &str| {
         // I/O error ignored: a folder that cannot be listed shows no device.
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -13,7 +13,7 @@ mod device;
 mod rates;
 
 pub use device::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, KernelArg, PinnedHostBuffer};
-pub use discovery::{DeviceDescription, DeviceKind, DiscoveredDevices, find_devices, has_device_files};
+pub use discovery::{DeviceDescription, DeviceKind, DiscoveredDevices, find_devices, has_gpu_device_files};
 pub use error::Error;
 pub use rates::{DeviceRates, measure_device_rates};
 pub use test_settings::DeviceTestSettings;

@@ -15,7 +15,7 @@ pub struct DeviceTestSettings {
     /// Number of the OpenCL call that fails, counted from 1 over all devices.
     failing_call: Option<u64>,
     /// Whether host threads leave all work that the device can do to the device.
-    pub(crate) is_exclusive: bool,
+    pub(crate) works_alone: bool,
     calls: Arc<AtomicU64>,
 }
 
@@ -40,8 +40,8 @@ impl DeviceTestSettings {
     }
 
     /// Makes host threads leave all work that a device can do to the device, so that tests exercise the device.
-    pub fn with_exclusive_device(self) -> Self {
-        Self { is_exclusive: true, ..self }
+    pub fn with_device_working_alone(self) -> Self {
+        Self { works_alone: true, ..self }
     }
 
     /// Reads the settings from the environment variable, for example `memory=4M,split=2,fail=17,alone=1`. Without the
@@ -70,7 +70,7 @@ impl DeviceTestSettings {
                 "memory" => trial.memory_limit_bytes = Some(bytes),
                 "split" if (1..=16).contains(&number) => trial.sub_devices = Some(number),
                 "fail" => trial.failing_call = Some(bytes),
-                "alone" if number <= 1 => trial.is_exclusive = number == 1,
+                "alone" if number <= 1 => trial.works_alone = number == 1,
                 _ => return Err(wrong()),
             }
         }

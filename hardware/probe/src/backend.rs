@@ -4,7 +4,7 @@
 use genuma_machine::placement;
 
 use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
-use crate::profile::BufferCheck;
+use crate::profile::BufferPlacementCheck;
 
 /// Carries out the measurement jobs of a plan.
 pub trait MeasurementBackend {
@@ -28,7 +28,7 @@ pub trait MeasurementBackend {
     fn measure_loaded_latency(&mut self, job: &LoadedLatencyJob) -> Result<Vec<Vec<LoadedLatencySample>>, Error>;
 
     /// Compares requested and actual nodes of the buffers of all jobs so far: one check per policy and page kind.
-    fn buffer_checks(&self) -> Vec<BufferCheck>;
+    fn buffer_checks(&self) -> Vec<BufferPlacementCheck>;
 
     /// Problems in all jobs so far, one sentence each.
     fn warnings(&self) -> Vec<String>;

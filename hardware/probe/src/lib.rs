@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use genuma_machine::topology::{TopologySource, SyntheticMachine};
-//! use genuma_probe::measure::{MachineDescription, measure_profile};
+//! use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 //! use genuma_probe::simulated_machine::SimulatedMachine;
 //! use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 //! use genuma_probe::profile::{BandwidthKernel, TheoreticalBandwidth};
@@ -14,7 +14,7 @@
 //! let server: SyntheticMachine = "4 nodes x 8 cores, 64 GiB".parse()?;
 //! let topology = server.topology()?;
 //! let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan())?;
-//! let machine = MachineDescription {
+//! let machine = UnmeasuredMachineFacts {
 //!     topology: topology.clone(),
 //!     theory: TheoreticalBandwidth::default(),
 //!     host: None,

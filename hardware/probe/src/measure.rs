@@ -11,7 +11,7 @@ use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob, MeasurementJob, Me
 use crate::profile::{
     BandwidthKernel, BandwidthMeasurement, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
     LatencyMeasurements, LatencyPoint, LoadedLatencyCurve, LoadedLatencyPoint, MachineProfile, Measurement,
-    MeasurementEffort, MeasurementUnit, MemoryLocation, NodePairLatency, PROFILE_FORMAT_NAME, PROFILE_FORMAT_VERSION,
+    MeasurementRunInfo, MeasurementUnit, MemoryLocation, NodePairLatency, PROFILE_FORMAT_NAME, PROFILE_FORMAT_VERSION,
     TheoreticalBandwidth,
 };
 
@@ -27,7 +27,7 @@ const REPETITIONS_WHEN_LATE: u32 = 3;
 
 /// Properties of a machine that are known without measurements.
 #[derive(Debug, Clone)]
-pub struct MachineDescription {
+pub struct UnmeasuredMachineFacts {
     /// NUMA nodes, CPUs, caches and memory of the machine.
     pub topology: Topology,
     /// Theoretical bandwidth of the memory modules.
@@ -64,7 +64,7 @@ pub enum Error {
 /// # Errors
 /// Not a single DRAM latency between two nodes, or not a single bandwidth, could be measured.
 pub fn measure_profile(
-    machine: MachineDescription,
+    machine: UnmeasuredMachineFacts,
     plan: &MeasurementPlan,
     backend: &mut dyn MeasurementBackend,
     watch: &mut dyn FnMut(&MeasurementProgress),
@@ -92,7 +92,7 @@ pub fn measure_profile(
     if book.latency.node_pairs.is_empty() || book.bandwidth.is_empty() {
         return Err(Error::NothingMeasured(book.missing.first().cloned().unwrap_or_else(|| "an empty plan".into())));
     }
-    let MachineDescription { topology, theory, host, unix_time_s: now } = machine;
+    let UnmeasuredMachineFacts { topology, theory, host, unix_time_s: now } = machine;
     let caches = data_cache_bytes(&topology);
     let whole = book.latency.curves.iter().find(|curve| curve.points.len() > 2);
     let found = whole.map(|curve| find_memory_levels(curve, &caches)).unwrap_or_default();
@@ -114,7 +114,7 @@ pub fn measure_profile(
         made_at: now,
         host,
         load: None,
-        effort: MeasurementEffort {
+        effort: MeasurementRunInfo {
             plan: plan.name.clone(),
             expected_s: all_s,
             took_s: backend.elapsed_s() - begin,
@@ -274,12 +274,12 @@ impl Measurements {
             reads.map(|b| b.total.median).fold(0.0, f64::max)
         };
         let rates: BTreeMap<u32, f64> = nodes.keys().map(|node| (*node, best(*node))).collect();
-        MemoryLocation::Weighted(integer_weights(&rates))
+        MemoryLocation::Weighted(integer_interleave_weights(&rates))
     }
 }
 
 /// Computes small integer weights in proportion to the bandwidths `rates` of nodes; 1 for a node without a bandwidth.
-pub fn integer_weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
+pub fn integer_interleave_weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
     let fastest = rates.values().copied().fold(0.0, f64::max);
     let share = |rate: f64| if fastest > 0.0 { (rate / fastest * MAX_NODE_WEIGHT).round().max(1.0) } else { 1.0 };
     let weights: BTreeMap<u32, u32> = rates.iter().map(|(node, rate)| (*node, share(*rate) as u32)).collect();

@@ -28,7 +28,7 @@ pub struct MachineProfile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<String>,
     /// Plan, duration and instruction set of the measurements.
-    pub effort: MeasurementEffort,
+    pub effort: MeasurementRunInfo,
     /// Topology of the machine when measuring began.
     pub topology: Topology,
     /// Theoretical bandwidth of the memory modules.
@@ -42,7 +42,7 @@ pub struct MachineProfile {
     /// Bandwidth per thread when many threads use the same memory.
     pub contention: Vec<ContentionCurve>,
     /// Requested and actual locations of the measured buffers.
-    pub buffers: Vec<BufferCheck>,
+    pub buffers: Vec<BufferPlacementCheck>,
     /// GPUs and other devices. Empty in profiles of versions that did not measure devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceProfile>,
@@ -78,7 +78,7 @@ pub struct DeviceProfile {
 
 /// Plan, duration and instruction set of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MeasurementEffort {
+pub struct MeasurementRunInfo {
     /// Name of the plan: `quick`, `full` or another.
     pub plan: String,
     /// Expected duration in seconds.
@@ -342,7 +342,7 @@ pub struct ContentionPoint {
 
 /// Requested and actual location of the measured buffers of one policy and page kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BufferCheck {
+pub struct BufferPlacementCheck {
     /// The requested memory policy as text.
     #[serde(rename = "asked")]
     pub requested_policy: String,

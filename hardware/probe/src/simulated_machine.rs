@@ -9,7 +9,7 @@ use genuma_machine::Topology;
 
 use crate::backend::{Error, LoadedLatencySample, MeasurementBackend};
 use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
-use crate::profile::{BufferCheck, BufferPageKind, MemoryLocation};
+use crate::profile::{BufferPageKind, BufferPlacementCheck, MemoryLocation};
 
 /// A measurement backend that computes results from given latencies and bandwidths; for tests.
 #[derive(Debug, Clone)]
@@ -119,8 +119,8 @@ impl MeasurementBackend for SimulatedMachine {
         Ok(job.pauses.iter().map(point).collect())
     }
 
-    fn buffer_checks(&self) -> Vec<BufferCheck> {
-        let check = |(spot, (pages, bytes)): (&MemoryLocation, &(BufferPageKind, u64))| BufferCheck {
+    fn buffer_checks(&self) -> Vec<BufferPlacementCheck> {
+        let check = |(spot, (pages, bytes)): (&MemoryLocation, &(BufferPageKind, u64))| BufferPlacementCheck {
             requested_policy: format!("{spot:?}").to_lowercase(),
             page_kind: *pages,
             bytes: *bytes,

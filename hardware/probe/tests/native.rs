@@ -2,7 +2,7 @@
 
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::local_machine::LocalMachine;
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{BandwidthKernel, MachineProfile, TheoreticalBandwidth};
 
@@ -10,7 +10,7 @@ use genuma_probe::profile::{BandwidthKernel, MachineProfile, TheoreticalBandwidt
 fn this_machine_gives_a_profile_that_loads() {
     let topology = Sysfs::new().topology().expect("a topology");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::smoke_plan()).expect("a plan");
-    let machine = MachineDescription {
+    let machine = UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host: None,

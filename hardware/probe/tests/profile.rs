@@ -4,7 +4,7 @@ use std::path::Path;
 
 use genuma_machine::topology::{CacheKind, CpuCache, SyntheticMachine, TopologySource, TransparentHugePageMode};
 use genuma_machine::{IdSet, Topology};
-use genuma_probe::measure::{MachineDescription, MeasurementProgress, integer_weights, measure_profile};
+use genuma_probe::measure::{MeasurementProgress, UnmeasuredMachineFacts, integer_interleave_weights, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{BandwidthKernel, BufferPageKind, MachineProfile, MemoryLocation, TheoreticalBandwidth};
 use genuma_probe::profile_io::Error;
@@ -23,10 +23,10 @@ fn topology(description: &str) -> Topology {
     topology
 }
 
-fn machine(topology: &Topology) -> MachineDescription {
+fn machine(topology: &Topology) -> UnmeasuredMachineFacts {
     let theory =
         TheoreticalBandwidth { unknown_because: Some("it is made up".into()), ..TheoreticalBandwidth::default() };
-    MachineDescription {
+    UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory,
         host: Some("model".into()),
@@ -88,8 +88,9 @@ fn contention_and_loaded_latency_are_curves() {
 
 #[test]
 fn weights_follow_the_measured_bandwidth() {
-    let rates =
-        |rates: &[f64]| integer_weights(&(0..).zip(rates.iter().copied()).collect()).into_values().collect::<Vec<_>>();
+    let rates = |rates: &[f64]| {
+        integer_interleave_weights(&(0..).zip(rates.iter().copied()).collect()).into_values().collect::<Vec<_>>()
+    };
     assert_eq!(rates(&[100.0, 100.0]), [1, 1]);
     assert_eq!(rates(&[200.0, 50.0]), [4, 1]);
     assert_eq!(rates(&[300.0, 100.0, 0.0]), [8, 3, 1]);

@@ -7,7 +7,7 @@ use genuma_machine::Topology;
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
 
 use super::*;
-use crate::aligner_presets::find_aligner_preset;
+use crate::aligner_model_params::find_aligner_model_params;
 use crate::cpu_layout::candidate_strategies;
 
 fn topology(description: &str) -> Topology {
@@ -24,7 +24,7 @@ fn ask(
 ) -> (Advice, Vec<Strategy>) {
     let topology = topology(description);
     let machine = MachineModel::from_topology(&topology).unwrap();
-    let app = find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 200e6);
+    let app = find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 200e6);
     let strategies = candidate_strategies(&topology, threads as usize, 8);
     let question = AdviceRequest { machine: &machine, app, threads, strategies: &strategies, budget };
     let tried = RefCell::new(Vec::new());
@@ -109,7 +109,7 @@ fn near_nothing_is_nothing() {
     // All strategies are within one percent of the plain run.
     let topology = topology(EIGHT);
     let machine = MachineModel::from_topology(&topology).unwrap();
-    let app = find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 200e6);
+    let app = find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 200e6);
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(10.0) };
     let run = |strategy: Strategy| {
@@ -125,7 +125,7 @@ fn near_nothing_is_nothing() {
 fn what_cannot_be_had_is_told_with_its_reason() {
     let topology = topology("4 nodes x 4 cores, 8 GiB");
     let machine = MachineModel::from_topology(&topology).unwrap();
-    let app = find_aligner_preset("snap-aligner paired").to_application_model(10_000_000_000, 1e6);
+    let app = find_aligner_model_params("snap-aligner paired").to_application_model(10_000_000_000, 1e6);
     let strategies = candidate_strategies(&topology, 16, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 16, strategies: &strategies, budget: None };
     let refuse = |s: Strategy| (s.to_string() == "local").then(|| "not today".to_owned());
@@ -142,7 +142,7 @@ fn what_cannot_be_had_is_told_with_its_reason() {
 fn a_failed_trial_ends_it() {
     let topology = topology(EIGHT);
     let machine = MachineModel::from_topology(&topology).unwrap();
-    let app = find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 200e6);
+    let app = find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 200e6);
     let strategies = candidate_strategies(&topology, 64, 8);
     let question = AdviceRequest { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(1.0) };
     let run = |strategy: Strategy| match strategy {

@@ -123,7 +123,7 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         depends: ReadDependence::Blocks { bases, per_thread, even: true, min_reads: 0, numbered: true },
         // With -p bwa compares names to find mates.
         accepts_unpaired_in_interleaved: true,
-        extra: vec![CommandWord::literal("-K"), CommandWord(vec![WordPart::BlockBases])],
+        extra: vec![CommandWord::fixed_text_word("-K"), CommandWord(vec![WordPart::BlockBases])],
         ..InvocationFacts::read_by_read(Some(index), reads)
     })
 }

@@ -164,10 +164,10 @@ impl AlignerProgram {
         let facts = (self.derive_facts)(&sketch)?;
         let mut added: Vec<CommandWord> = Vec::new();
         if let Some(option) = self.threads {
-            added.extend([CommandWord::literal(option), CommandWord(vec![WordPart::Threads])]);
+            added.extend([CommandWord::fixed_text_word(option), CommandWord(vec![WordPart::Threads])]);
         }
         added.extend(facts.extra);
-        let mut words: Vec<CommandWord> = given[..head].iter().map(CommandWord::literal).collect();
+        let mut words: Vec<CommandWord> = given[..head].iter().map(CommandWord::fixed_text_word).collect();
         // A program whose options are whole words needs its files first.
         match self.operands {
             OperandKinds::IndexStdin(_) => words.extend(sketch.words.into_iter().chain(added)),

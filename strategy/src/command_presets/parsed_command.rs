@@ -70,7 +70,7 @@ impl ParsedCommand {
         };
         for item in items {
             match item {
-                CommandItem::DoubleDash => sketch.words.push(CommandWord::literal("--")),
+                CommandItem::DoubleDash => sketch.words.push(CommandWord::fixed_text_word("--")),
                 CommandItem::Operand(word) => sketch.add_operand(program, word)?,
                 CommandItem::Option { name, role, option_text, value, kind } => {
                     sketch.options.push((name, value.clone(), kind.clone()));
@@ -89,15 +89,15 @@ impl ParsedCommand {
                 );
             }
             OperandKinds::IndexReads { .. } | OperandKinds::IndexStdin(_) if self.index.is_none() => {
-                self.words.push(CommandWord::literal(&word));
+                self.words.push(CommandWord::fixed_text_word(&word));
                 self.index = Some(word);
                 if let OperandKinds::IndexStdin(stdin) = program.operands {
-                    self.words.extend(stdin.iter().map(CommandWord::literal));
+                    self.words.extend(stdin.iter().map(CommandWord::fixed_text_word));
                 }
             }
             OperandKinds::IndexReads { between } if self.between < between => {
                 self.between += 1;
-                self.words.push(CommandWord::literal(word));
+                self.words.push(CommandWord::fixed_text_word(word));
             }
             OperandKinds::IndexReads { .. } => {
                 match self.read_operands.len() {
@@ -136,16 +136,16 @@ impl ParsedCommand {
                 self.output = if value_or == "-" { OutputTarget::Stdout } else { OutputTarget::File(value_or.into()) };
             }
             OptionRole::Index => {
-                self.words.extend([CommandWord::literal(option_text), CommandWord::literal(&value_or)]);
+                self.words.extend([CommandWord::fixed_text_word(option_text), CommandWord::fixed_text_word(&value_or)]);
                 self.index = Some(value_or);
             }
             OptionRole::Pass => match value {
                 Some(value) if option_text.as_bytes().ends_with(b"=") => {
                     self.words.push(CommandWord(vec![WordPart::Text(option_text), WordPart::Text(value)]));
                 }
-                value => {
-                    self.words.extend([Some(option_text), kind, value].into_iter().flatten().map(CommandWord::literal))
-                }
+                value => self
+                    .words
+                    .extend([Some(option_text), kind, value].into_iter().flatten().map(CommandWord::fixed_text_word)),
             },
             OptionRole::Reads1 | OptionRole::Reads2 | OptionRole::Reads | OptionRole::Interleaved => {
                 let (files, name, piece) = match role {
@@ -155,7 +155,7 @@ impl ParsedCommand {
                     _ => (&mut self.interleaved, program.named[3], WordPart::Reads1),
                 };
                 if files.is_empty() {
-                    self.words.extend([CommandWord::literal(name), CommandWord(vec![piece])]);
+                    self.words.extend([CommandWord::fixed_text_word(name), CommandWord(vec![piece])]);
                 }
                 let part = |part: &[u8]| PathBuf::from(OsStr::from_bytes(part));
                 match program.commas {

@@ -85,7 +85,7 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     Ok(InvocationFacts {
         determinism,
         order: RecordOrder::InputOrderWithOneThread,
-        extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::literal).to_vec(),
+        extra: ["-b-", "-o", "-sam", "-"].map(CommandWord::fixed_text_word).to_vec(),
         ..InvocationFacts::read_by_read(Some(index), (reads(sketch)?, ReadInputMode::Stdin))
     })
 }

@@ -273,7 +273,7 @@ fn reads_named_elsewhere() {
 
 #[test]
 fn what_is_missing_is_said_before_anything_starts() {
-    let said = |given| understood(given).check_installed().expect_err("something is missing").to_string();
+    let said = |given| understood(given).check_program_and_index_exist().expect_err("something is missing").to_string();
     assert_eq!(
         said("/nowhere/bwa mem /nowhere/r.fa 1.fq"),
         "/nowhere/bwa: no such program on PATH; install it or write its full path"
@@ -281,10 +281,10 @@ fn what_is_missing_is_said_before_anything_starts() {
     // Any installed program will do.
     let mut invocation = understood("bwa mem /nowhere/r.fa 1.fq");
     invocation.given[0] = "sh".into();
-    let said = invocation.check_installed().expect_err("no index").to_string();
+    let said = invocation.check_program_and_index_exist().expect_err("no index").to_string();
     assert_eq!(said, "/nowhere/r.fa.amb: the index of bwa mem is missing; make it with 'bwa index /nowhere/r.fa'");
     invocation.index = None;
-    invocation.check_installed().expect("nothing is missing");
+    invocation.check_program_and_index_exist().expect("nothing is missing");
 }
 
 #[test]

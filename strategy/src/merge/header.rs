@@ -53,7 +53,7 @@ pub(crate) struct InstanceHeader {
 
 /// Converts the header `text` that an instance wrote to the header that genuma writes: replaces the command line of the
 /// instance by that of the plain run, and adds the `@PG` line `genuma`.
-pub(crate) fn merge_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgHeaderLine) -> InstanceHeader {
+pub(crate) fn rewrite_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgHeaderLine) -> InstanceHeader {
     let text = String::from_utf8_lossy(text);
     let mut out = String::new();
     let mut common = Vec::new();
@@ -106,7 +106,7 @@ mod tests {
             plain: words("bwa mem -t 4 ref a b"),
             reads: vec![],
         };
-        let header = merge_sam_header(
+        let header = rewrite_sam_header(
             b"@SQ\tSN:c\tLN:9\n@PG\tID:bwa\tCL:bwa mem -t 2 -K 40 ref /dev/fd/5 /dev/fd/6\n@CO\tx\n",
             &lines,
             &genuma(),
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_identifier_is_given_once() {
-        let header = merge_sam_header(b"@PG\tID:genuma\n", &CommandLines::default(), &genuma());
+        let header = rewrite_sam_header(b"@PG\tID:genuma\n", &CommandLines::default(), &genuma());
         assert!(String::from_utf8_lossy(&header.text).contains("ID:genuma.1\tPN:genuma\tVN:1\tPP:genuma\t"));
     }
 }

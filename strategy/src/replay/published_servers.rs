@@ -1,7 +1,7 @@
 //! The servers, indexes and reads of lenis2017, as the papers describe them.
 
-use crate::fit::Workload;
 use crate::model::{MachineModel, NodeModel};
+use crate::model_fitting::Workload;
 
 /// Returns the model of a server by its name in the table of published runs. `None` for an unknown name.
 pub fn published_server_model(name: &str) -> Option<MachineModel> {

@@ -1,6 +1,6 @@
 //! Simulates races of trials from the published run times and their errors.
 
-use super::ReplayCase;
+use super::PublishedCase;
 use crate::strategy::Strategy;
 use crate::trial_race::{RaceCandidate, RaceRules, TrialRace, select_race_candidates};
 
@@ -20,7 +20,12 @@ pub struct RaceOutcome {
 /// Simulates a race of the best strategies of `ranked` on `case`. The time of a trial is its share of the published
 /// time, multiplied by a log-normal factor whose standard deviation is the published relative error. `seed` selects the
 /// random numbers.
-pub(crate) fn simulate_race(case: &ReplayCase, ranked: &[RaceCandidate], rules: RaceRules, seed: u64) -> RaceOutcome {
+pub(crate) fn simulate_race(
+    case: &PublishedCase,
+    ranked: &[RaceCandidate],
+    rules: RaceRules,
+    seed: u64,
+) -> RaceOutcome {
     let mut draws = RandomDraws(seed);
     let plain = ranked.iter().find(|c| c.strategy == Strategy::PLAIN_RUN).or(ranked.first());
     let (best_strategy, best) = case.fastest_strategy();

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedRun, ReplayCase, fit_aligners_of_server, fit_from_other_aligners,
-    list_replay_cases, published_runs, server_model,
+    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, fit_aligners_of_server,
+    fit_from_other_aligners, list_published_cases, published_runs, server_model,
 };
 use crate::model::predict_run;
 use crate::strategy::Strategy;
@@ -19,7 +19,7 @@ pub(crate) const RACES_PER_CASE: u64 = 1000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluatedCase {
     /// The published case: aligner, data set and server with the measured runs.
-    pub case: ReplayCase,
+    pub case: PublishedCase,
     /// Server on which the parameters were fitted.
     pub fitted_server: String,
     /// Strategy that the model predicts to be the fastest.
@@ -55,7 +55,7 @@ impl EvaluatedCase {
 /// Evaluation of the advisor on the published runs of two servers: for each server with parameters fitted to the other
 /// one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReplayReport {
+pub struct AdvisorEvaluation {
     /// All evaluated cases, sorted by the server of the fit, aligner and data set.
     pub judged: Vec<EvaluatedCase>,
     /// For each server of the fit: ratios of measured to predicted time of the plain runs with fewer threads, in
@@ -70,17 +70,17 @@ pub struct ReplayReport {
 /// # Errors
 /// The table is invalid, has names that are not described, does not have exactly two servers, or lacks the plain run of
 /// a case.
-pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Error> {
+pub fn evaluate_advisor_on_table(file: &str, text: &str) -> Result<AdvisorEvaluation, Error> {
     let runs = published_runs::parse_published_runs(file, text)?;
     let mut servers: Vec<&str> = runs.iter().map(|run| run.server.as_str()).collect();
     servers.sort_unstable();
     servers.dedup();
     let &[one, other] = servers.as_slice() else { return Err(Error::NotTwoServers(servers.len())) };
     let rules = RaceRules::default();
-    let mut report = ReplayReport { judged: Vec::new(), fewer_threads: Vec::new(), rules };
+    let mut report = AdvisorEvaluation { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
         let fitted = fit_aligners_of_server(&runs, from)?;
-        report.judged.extend(evaluate_cases(&fitted, from, list_replay_cases(&runs, to)?, rules)?);
+        report.judged.extend(evaluate_cases(&fitted, from, list_published_cases(&runs, to)?, rules)?);
         report.fewer_threads.push((from.to_owned(), fewer_threads(&fitted, &runs, to)?));
     }
     Ok(report)
@@ -93,11 +93,11 @@ pub fn replay_runs_of_table(file: &str, text: &str) -> Result<ReplayReport, Erro
 pub(crate) fn evaluate_cases(
     fitted: &FittedApplications,
     from: &str,
-    cases: Vec<ReplayCase>,
+    cases: Vec<PublishedCase>,
     rules: RaceRules,
 ) -> Result<Vec<EvaluatedCase>, Error> {
     let others = fit_from_other_aligners(fitted);
-    let one = |case: ReplayCase| {
+    let one = |case: PublishedCase| {
         let machine = server_model(&case.server)?;
         let unknown = || Error::Unknown { what: "aligner", name: case.workload.aligner.clone() };
         let app = fitted.get(&case.workload).ok_or_else(unknown)?;
@@ -152,12 +152,12 @@ fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
-impl Display for ReplayReport {
+impl Display for AdvisorEvaluation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let head = ["case", "learnt on", "best", "model", "regret", "pilots", "regret", "cost", "trials"];
         line(f, &head.map(str::to_owned))?;
         for judged in &self.judged {
-            let ReplayCase { server, workload, .. } = &judged.case;
+            let PublishedCase { server, workload, .. } = &judged.case;
             let cost = mean(judged.races.iter().map(|race| race.cost));
             let trials = mean(judged.races.iter().map(|race| f64::from(race.trials)));
             let cells = [
@@ -197,7 +197,7 @@ impl Display for ReplayReport {
     }
 }
 
-impl ReplayReport {
+impl AdvisorEvaluation {
     fn notes(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mut single: Vec<f64> = self.judged.iter().flat_map(|j| j.races.iter().map(|race| race.regret)).collect();
         single.sort_by(f64::total_cmp);

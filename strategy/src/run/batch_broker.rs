@@ -69,7 +69,7 @@ pub(crate) struct BatchBroker {
 }
 
 /// Next action of the merger: write the header, write records, or end.
-pub(crate) enum MergerOutput {
+pub(crate) enum MergerAction {
     Header(Vec<u8>),
     Records(Vec<Vec<u8>>),
     End,
@@ -277,17 +277,17 @@ impl BatchBroker {
         self.changed.notify_all();
     }
 
-    /// Waits for the next output of the merger. Returns [`MergerOutput::End`] when all records are written or the run
+    /// Waits for the next output of the merger. Returns [`MergerAction::End`] when all records are written or the run
     /// has ended.
-    pub(super) fn next_merger_output(&self, header_written: bool) -> MergerOutput {
+    pub(super) fn wait_for_merger_action(&self, header_written: bool) -> MergerAction {
         let mut state = self.lock_state();
         loop {
             if state.stopped {
-                return MergerOutput::End;
+                return MergerAction::End;
             }
             if !header_written {
                 if let Some(header) = &state.header {
-                    return MergerOutput::Header(header.text.clone());
+                    return MergerAction::Header(header.text.clone());
                 }
             } else {
                 let turn = state.next_batch;
@@ -307,12 +307,12 @@ impl BatchBroker {
                     }
                     self.changed.notify_all();
                     if ended || !bytes.is_empty() {
-                        return MergerOutput::Records(bytes);
+                        return MergerAction::Records(bytes);
                     }
                 }
             }
             if self.is_finished(&state) {
-                return MergerOutput::End;
+                return MergerAction::End;
             }
             state = self.wait_for_change(state);
         }

@@ -13,7 +13,7 @@ use crate::batching::InstanceBatch;
 use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
 use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::merge::{
-    AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, merge_sam_header,
+    AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, rewrite_sam_header,
 };
 use crate::page_placement::AlignerIndexFiles;
 
@@ -90,7 +90,7 @@ impl InstanceSupervisor<'_> {
             self.broker.requeue_unfinished(self.instance_index);
         }
         if let (Some(counters), Some(pages)) = (&mut done.counters, &done.pages) {
-            counters.include_resident_sample(&pages.all);
+            counters.keep_larger_resident_sample(&pages.all);
         }
         if let (Some(pages), Some(policy)) = (&done.pages, &cpu_slot.policy) {
             done.as_asked = Some(pages.is_index_on_requested_nodes(policy, &cpu_slot.nodes));
@@ -228,7 +228,7 @@ impl AssignedBatches for BrokerConnection<'_> {
 
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError> {
         let header = match self.supervisor.invocation().format {
-            OutputFormat::Sam => merge_sam_header(&header, self.lines, &self.supervisor.plan.genuma),
+            OutputFormat::Sam => rewrite_sam_header(&header, self.lines, &self.supervisor.plan.genuma),
             OutputFormat::Sai => InstanceHeader { common: header.clone(), text: header },
         };
         if self.supervisor.broker.accept_instance_header(header) {
@@ -254,7 +254,7 @@ impl<'a> OutputReader<'a> {
             OutputFormat::Sai => OutputParser::Sai(SaiParser::new(supervisor.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-        let files = crate::batching::names_of_read_files(&invocation.reads);
+        let files = crate::batching::read_files_as_command_words(&invocation.reads);
         let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
         let lines = CommandLines {
             instance: instance.command.iter().map(text).collect(),

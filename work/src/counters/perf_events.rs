@@ -106,7 +106,7 @@ impl OpenEvent {
 
     fn read(self) -> CounterValue {
         let (mut counter, user_mode_only) = match self {
-            OpenEvent::Refused(why) => return CounterValue::missing(why),
+            OpenEvent::Refused(why) => return CounterValue::missing_value(why),
             OpenEvent::Counting { counter, user_mode_only } => (counter, user_mode_only),
         };
         match counter.read_full() {
@@ -114,7 +114,7 @@ impl OpenEvent {
                 let ns = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos());
                 scale_count(data.count(), ns(data.time_enabled()), ns(data.time_running()), user_mode_only)
             }
-            Err(error) => CounterValue::missing(format!("the counter cannot be read: {error}")),
+            Err(error) => CounterValue::missing_value(format!("the counter cannot be read: {error}")),
         }
     }
 }
@@ -124,12 +124,12 @@ impl OpenEvent {
 fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> CounterValue {
     if running_ns == 0 {
         let why = if enabled_ns == 0 { "the counted process did not run" } else { "the CPU had no counter free" };
-        return CounterValue::missing(why);
+        return CounterValue::missing_value(why);
     }
     let value = u64::try_from(u128::from(count) * enabled_ns / running_ns).unwrap_or(u64::MAX);
     let share = 100 * running_ns / enabled_ns.max(1);
     match (running_ns < enabled_ns, user_mode_only) {
-        (false, false) => CounterValue::exact(value),
+        (false, false) => CounterValue::exact_value(value),
         (false, true) => {
             CounterValue::at_least(value, "in user mode only, as kernel.perf_event_paranoid allows no more")
         }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_ran_part_of_the_time_is_extrapolated() {
-        assert_eq!(scale_count(500, 100, 100, false), CounterValue::exact(500));
+        assert_eq!(scale_count(500, 100, 100, false), CounterValue::exact_value(500));
         let part = scale_count(500, 100, 25, false);
         assert_eq!((part.value, part.at_least), (Some(2000), false));
         assert!(part.note.is_some_and(|note| note.contains("25 %")));
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_never_ran_is_missing_and_not_zero() {
-        let missing = scale_count(0, 100, 0, false);
-        assert_eq!(missing, CounterValue::missing("the CPU had no counter free"));
+        let missing_value = scale_count(0, 100, 0, false);
+        assert_eq!(missing_value, CounterValue::missing_value("the CPU had no counter free"));
     }
 
     #[test]

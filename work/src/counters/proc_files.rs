@@ -7,7 +7,7 @@ use std::io;
 use serde::Serialize;
 
 use super::CounterValue;
-use crate::proc_parsing::{self, resident_bytes_by_node, stat_fields_after_name};
+use crate::proc_parsing::{self, parse_resident_bytes_by_node, stat_fields_after_name};
 
 /// Counters of the kernel for one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn add_resident_bytes(process: u32, by_node: &mut BTreeMap<u32, u64>)
 
 /// Adds the resident memory of all ranges of a `numa_maps` file.
 fn add_numa_maps(maps: &str, by_node: &mut BTreeMap<u32, u64>) {
-    for (node, bytes) in maps.lines().flat_map(resident_bytes_by_node) {
+    for (node, bytes) in maps.lines().flat_map(parse_resident_bytes_by_node) {
         *by_node.entry(node).or_default() += bytes;
     }
 }
@@ -112,7 +112,7 @@ impl VmstatSnapshot {
             Err(_) => Some("the kernel has no automatic NUMA balancing"),
         };
         let count = |name: &str| match off {
-            Some(why) => CounterValue::missing(why),
+            Some(why) => CounterValue::missing_value(why),
             None => self.difference(end, name),
         };
         NumaBalancingCounters {
@@ -124,10 +124,10 @@ impl VmstatSnapshot {
 
     fn difference(&self, end: &VmstatSnapshot, name: &str) -> CounterValue {
         match (&self.vmstat, &end.vmstat) {
-            (Err(why), _) | (_, Err(why)) => CounterValue::missing(why.clone()),
+            (Err(why), _) | (_, Err(why)) => CounterValue::missing_value(why.clone()),
             (Ok(before), Ok(after)) => match (parse_vmstat(before, name), parse_vmstat(after, name)) {
-                (Some(before), Some(after)) => CounterValue::exact(after.saturating_sub(before)),
-                _ => CounterValue::missing(format!("/proc/vmstat has no {name}")),
+                (Some(before), Some(after)) => CounterValue::exact_value(after.saturating_sub(before)),
+                _ => CounterValue::missing_value(format!("/proc/vmstat has no {name}")),
             },
         }
     }
@@ -170,10 +170,10 @@ mod tests {
             at("numa_hint_faults 5\nnuma_hint_faults_local 3\n"),
             at("numa_hint_faults 9\nnuma_hint_faults_local 4\n"),
         );
-        assert_eq!(start.difference(&end, "numa_hint_faults"), CounterValue::exact(4));
-        assert_eq!(start.difference(&end, "numa_hint_faults_local"), CounterValue::exact(1));
+        assert_eq!(start.difference(&end, "numa_hint_faults"), CounterValue::exact_value(4));
+        assert_eq!(start.difference(&end, "numa_hint_faults_local"), CounterValue::exact_value(1));
         assert_eq!(start.difference(&end, "numa_other").value, None);
         let unread = VmstatSnapshot { vmstat: Err("forbidden".to_owned()) };
-        assert_eq!(unread.difference(&end, "numa_hint_faults"), CounterValue::missing("forbidden"));
+        assert_eq!(unread.difference(&end, "numa_hint_faults"), CounterValue::missing_value("forbidden"));
     }
 }

@@ -67,21 +67,21 @@ fn this_process_is_counted_with_its_threads() {
 #[test]
 fn processes_of_an_instance_are_added() {
     let mut one = count_script("true");
-    one.cycles = CounterValue::exact(5);
-    one.instructions = CounterValue::missing("first");
-    one.llc_misses = CounterValue::missing("first");
-    one.max_resident_bytes = CounterValue::exact(7);
+    one.cycles = CounterValue::exact_value(5);
+    one.instructions = CounterValue::missing_value("first");
+    one.llc_misses = CounterValue::missing_value("first");
+    one.max_resident_bytes = CounterValue::exact_value(7);
     one.resident_bytes_by_node = BTreeMap::from([(0, 10)]);
     let mut two = one.clone();
     two.cycles = CounterValue::at_least(6, "sampled");
-    two.instructions = CounterValue::exact(8);
-    two.max_resident_bytes = CounterValue::exact(9);
+    two.instructions = CounterValue::exact_value(8);
+    two.max_resident_bytes = CounterValue::exact_value(9);
     two.resident_bytes_by_node = BTreeMap::from([(1, 4)]);
     let both = one.clone().add_later_process(two);
     assert_eq!(both.cycles, CounterValue::at_least(11, "sampled"));
     assert_eq!(both.instructions, CounterValue::at_least(8, "first"));
-    assert_eq!(both.llc_misses, CounterValue::missing("first"));
-    assert_eq!(both.max_resident_bytes, CounterValue::exact(9));
+    assert_eq!(both.llc_misses, CounterValue::missing_value("first"));
+    assert_eq!(both.max_resident_bytes, CounterValue::exact_value(9));
     assert_eq!(both.resident_bytes_by_node, BTreeMap::from([(0, 10)]));
     assert_eq!(both.minor_faults, 2 * one.minor_faults);
 }
@@ -90,8 +90,8 @@ fn processes_of_an_instance_are_added() {
 fn the_sample_with_the_most_memory_counts() {
     let mut counters = count_script("true");
     (counters.resident_bytes_by_node, counters.resident_missing) = (BTreeMap::new(), Some("ended".to_owned()));
-    counters.include_resident_sample(&BTreeMap::from([(0, 4), (1, 5)]));
-    counters.include_resident_sample(&BTreeMap::from([(0, 6)]));
+    counters.keep_larger_resident_sample(&BTreeMap::from([(0, 4), (1, 5)]));
+    counters.keep_larger_resident_sample(&BTreeMap::from([(0, 6)]));
     assert_eq!(counters.resident_bytes_by_node, BTreeMap::from([(0, 4), (1, 5)]));
     assert_eq!(counters.resident_missing, None);
 }

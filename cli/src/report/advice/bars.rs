@@ -8,7 +8,7 @@ use crate::report::markup::{escape_html, format_duration, format_measured_quanti
 use crate::report::plot::LegendKey;
 
 /// Legend of the bar chart.
-pub(crate) const TIME_LEGEND: [LegendKey<'static>; 2] = [
+pub(crate) const STRATEGY_TIME_LEGEND: [LegendKey<'static>; 2] = [
     LegendKey { style: "predicted", name: "predicted" },
     LegendKey { style: "measured", name: "measured on a sample" },
 ];
@@ -37,12 +37,12 @@ pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
         .iter()
         .map(|one| {
             let p = one.predicted;
-            let mut bars = vec![TimeBar { seconds: p.seconds, low: p.low, high: p.high, key: TIME_LEGEND[0] }];
+            let mut bars = vec![TimeBar { seconds: p.seconds, low: p.low, high: p.high, key: STRATEGY_TIME_LEGEND[0] }];
             bars.extend(advice.measured_mean_and_range_s(one.strategy).map(|[mean, low, high]| TimeBar {
                 seconds: mean,
                 low,
                 high,
-                key: TIME_LEGEND[1],
+                key: STRATEGY_TIME_LEGEND[1],
             }));
             bars.retain(|bar| bar.seconds.is_finite());
             (one.strategy.to_string(), one.strategy == advice.strategy, bars)

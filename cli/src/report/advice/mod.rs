@@ -93,7 +93,7 @@ fn times_figure(case: &AdvisedRun, advice: &Advice) -> String {
     let whiskers = "Bars are seconds of the whole run. Whiskers: of predictions, the interval of two of three runs; of \
                     measured times, the shortest and the longest trial.";
     let title = format!("{} on {}", escape_html(&case.aligner), format_count_with_noun(case.threads as u64, "thread"));
-    plot::html_figure(&title, whiskers, &bars::TIME_LEGEND, &bars::strategy_time_chart(advice))
+    plot::html_figure(&title, whiskers, &bars::STRATEGY_TIME_LEGEND, &bars::strategy_time_chart(advice))
 }
 
 fn candidate_rows(advice: &Advice) -> String {
@@ -123,7 +123,7 @@ fn candidate_rows(advice: &Advice) -> String {
             format_measured_quantity(predicted.low),
             format_measured_quantity(predicted.high),
             one.measured.len(),
-            escape_html(&text::describe_strategy(advice, one))
+            escape_html(&text::describe_strategy_outcome(advice, one))
         );
     }
     rows

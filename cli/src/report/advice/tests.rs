@@ -1,7 +1,7 @@
 //! Tests of the page with an invented advice.
 
 use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, TrialStopReason};
-use genuma_strategy::aligner_presets::find_aligner_preset;
+use genuma_strategy::aligner_model_params::find_aligner_model_params;
 use genuma_strategy::model::RunPrediction;
 use genuma_strategy::replay::published_servers;
 use genuma_strategy::sweep::{predict_sweep, sweep_thread_counts};
@@ -17,7 +17,7 @@ fn case() -> AdvisedRun {
         threads: 64,
         source: "as measured".to_owned(),
         machine: published_servers::published_server_model("intel").expect("a server"),
-        application: find_aligner_preset("bwa mem").to_application_model(5_100_000_000, 22e6),
+        application: find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 22e6),
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
             format_seconds(predicted.seconds),
             format!("{} to {}", format_seconds(predicted.low), format_seconds(predicted.high)),
             one.measured.len(),
-            describe_strategy(advice, one)
+            describe_strategy_outcome(advice, one)
         );
     }
     for refused in &advice.refused {
@@ -52,7 +52,7 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
 
 /// Describes one strategy in a few words: that it is advised, that it is the plain run, or else its speed relative to
 /// the plain run (measured if trials measured both, otherwise predicted).
-pub(crate) fn describe_strategy(advice: &Advice, one: &ConsideredStrategy) -> String {
+pub(crate) fn describe_strategy_outcome(advice: &Advice, one: &ConsideredStrategy) -> String {
     let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN_RUN);
     if one.strategy == advice.strategy {
         return if one.strategy == Strategy::PLAIN_RUN { "advised: do nothing" } else { "advised" }.to_owned();
@@ -122,7 +122,7 @@ pub(crate) fn describe_decision(advice: &Advice) -> String {
 }
 
 /// Explains in a short text, for the log of `genuma run`, why it chose the strategy.
-pub(crate) fn format_log_summary(case: &AdvisedRun, advice: &Advice) -> String {
+pub(crate) fn explain_choice_for_log(case: &AdvisedRun, advice: &Advice) -> String {
     let by = match (advice.num_trials(), advice.stopped) {
         (0, TrialStopReason::FirstTrialTooLong) => {
             "predicted by the model, because the run is too short for trials".to_owned()

@@ -3,7 +3,7 @@
 use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::identity::Relation;
 use genuma_pair::library::LibraryMetrics;
-use genuma_pair::library_model::LibraryModel;
+use genuma_pair::library_model::SamplePairLibraryProperties;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
@@ -339,7 +339,7 @@ const MAX_DEPTH_FOR_EVENNESS: f64 = 200.0;
 
 /// Assesses the coverage of libraries that are too deep to measure its evenness, such as amplicons; `None` for other
 /// libraries.
-fn assess_deep_coverage(libraries: &LibraryModel) -> Option<Finding> {
+fn assess_deep_coverage(libraries: &SamplePairLibraryProperties) -> Option<Finding> {
     let [normal, tumour] = [libraries.normal.depth, libraries.tumour.depth];
     (normal.max(tumour) >= MAX_DEPTH_FOR_EVENNESS).then(|| {
         let level = if normal.min(tumour) < MIN_DEPTH { FindingLevel::Check } else { FindingLevel::Good };

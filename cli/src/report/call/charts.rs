@@ -6,7 +6,7 @@ use genuma_somatic::event::EventClass;
 
 use super::{sample_label, several_tumours};
 use crate::report::markup::{escape_html, format_count_with_noun, format_with_si_prefix, group_thousands};
-use crate::report::plot::{self, Axis, HorizontalBar, LegendKey, PlotArea, SMALL_PLOT_SIZE, html_figure};
+use crate::report::plot::{self, Axis, LegendKey, PlotArea, SMALL_PLOT_SIZE, StackedHorizontalBar, html_figure};
 
 /// The classes of calls, in the order in which the page shows them.
 pub(crate) const SHOWN_EVENT_CLASSES: [EventClass; 8] = [
@@ -276,19 +276,23 @@ fn quality_chart(calls: &[ReportedEvent]) -> String {
 
 /// Draws horizontal bars of counts, with the numbers as text. `described` is the text for screen readers.
 fn count_bars(rows: &[(String, Vec<(LegendKey<'static>, u64)>)], described: &str) -> String {
-    let rows: Vec<HorizontalBar> = rows
+    let rows: Vec<StackedHorizontalBar> = rows
         .iter()
         .map(|(name, parts)| {
             let numbers: Vec<String> = parts.iter().map(|p| group_thousands(p.1)).collect();
             let part = |&(key, n): &(LegendKey<'static>, u64)| {
                 (key, n as f64, format!("{}: {}", key.name, group_thousands(n)))
             };
-            HorizontalBar { name: name.clone(), parts: parts.iter().map(part).collect(), text: numbers.join(" + ") }
+            StackedHorizontalBar {
+                name: name.clone(),
+                parts: parts.iter().map(part).collect(),
+                text: numbers.join(" + "),
+            }
         })
         .collect();
     // Width for the longest text.
     let letters = rows.iter().map(|bar| bar.text.len()).max().unwrap_or(0);
-    plot::horizontal_bars(&rows, (122.0, (8.0 * letters as f64 + 8.0).max(96.0)), described)
+    plot::horizontal_bar_chart(&rows, (122.0, (8.0 * letters as f64 + 8.0).max(96.0)), described)
 }
 
 fn class_chart(calls: &[ReportedEvent]) -> String {

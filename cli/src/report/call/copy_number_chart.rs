@@ -45,7 +45,7 @@ impl<'a> GenomeAxis<'a> {
 }
 
 /// Plots the copy-number profile as an HTML figure. Empty if there are too few bins.
-pub(super) fn copy_number_profile(outcome: &CallSummary) -> String {
+pub(super) fn copy_number_profile_figure(outcome: &CallSummary) -> String {
     let tumour = outcome.sample_summary.pair.as_ref().and_then(|pair| pair.tumour.as_ref());
     let Some(profile) = tumour.map(|tumour| &tumour.profile).filter(|profile| profile.bins.len() >= MIN_BINS) else {
         return String::new();

@@ -61,7 +61,7 @@ const SPECTRUM_PLOT: PlotSize =
 const SUBSTITUTION_STYLES: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 
 /// Plots the mutational spectrum: number of SNVs by substitution and neighbouring bases.
-pub(crate) fn mutational_spectrum(outcome: &CallSummary) -> String {
+pub(crate) fn mutational_spectrum_figure(outcome: &CallSummary) -> String {
     let counts = &outcome.sample_summary.spectrum;
     let total: u64 = counts.iter().sum();
     if total == 0 || counts.len() != 96 {

@@ -13,7 +13,7 @@ use crate::report::markup::{escape_html, format_count_with_noun, group_thousands
 const AXIS_LENGTH: f64 = 200.0;
 
 /// Returns the tables of the exposures of all tumours as HTML. Empty if no signatures were given.
-pub(super) fn signature_tables(outcome: &CallSummary) -> String {
+pub(super) fn signature_exposure_tables(outcome: &CallSummary) -> String {
     let first = outcome.samples.get(1).map(|name| (name.as_str(), &outcome.sample_summary));
     let others = outcome.other_tumours.iter().map(|other| (other.sample.as_str(), &other.sample_summary));
     let fits = first.into_iter().chain(others).filter_map(|(name, own)| Some((name, own.signatures.as_ref()?)));

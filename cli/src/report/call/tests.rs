@@ -4,14 +4,14 @@ use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::contamination::ContaminationEstimate;
 use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
 use genuma_pair::coverage::CoverageMetrics;
-use genuma_pair::identity::{Identity, Relation};
+use genuma_pair::identity::{IdentityResult, Relation};
 use genuma_pair::library::metrics::{LibraryMetrics, SingleCycleMetrics};
 use genuma_pair::marker_kmers::contig_copies_and_screen::{
-    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, ScreenResult, SequenceDetection,
+    ContigCopyNumber, DetectedSequence, RelativeContigCopyNumbers, ScreenResult, SequenceDetectionInSample,
 };
 use genuma_pair::pair_summary::SamplePairSummary;
-use genuma_pair::purity::{AlternativePurityFit, PurityEstimate};
-use genuma_somatic::call_summary::{AdditionalTumour, CallSummary, EventPileup, PileupRow, ReportedEvent};
+use genuma_pair::purity::{AlternativePurityFit, PurityPloidyEstimate};
+use genuma_somatic::call_summary::{AdditionalTumourSummary, CallSummary, EventPileup, PileupRow, ReportedEvent};
 use genuma_somatic::candidate_kmer::KmerDepths;
 use genuma_somatic::event::EventClass;
 use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
@@ -187,7 +187,7 @@ pub(crate) fn example_pair() -> SamplePairSummary {
     SamplePairSummary {
         sampled_share: 0.25,
         roots: 1_000_000,
-        identity: Identity {
+        identity: IdentityResult {
             relation: Relation::Same,
             excess_mismatch_rate: estimate(1e-5),
             genetic_distance: Some(estimate(0.04)),
@@ -198,7 +198,7 @@ pub(crate) fn example_pair() -> SamplePairSummary {
         duplicate_share: [0.02, 0.02],
         coverage: [covered(), covered()],
         substitution_error_rates: [Some([1e-4; 6]); 2],
-        tumour: Some(PurityEstimate {
+        tumour: Some(PurityPloidyEstimate {
             purity: Some(Estimate { value: 0.64, low: 0.615, high: 0.67 }),
             ploidy: Some(estimate(2.4)),
             loh_fraction: Some(0.06),
@@ -309,7 +309,7 @@ fn with_sample_facts(mut outcome: CallSummary) -> CallSummary {
         unassessed_contigs: 0,
         contigs: vec![contig("chr1", 1.0, "unchanged"), contig("chr2", 0.6, "lost")],
     });
-    let found = |reads, word: &str| SequenceDetection {
+    let found = |reads, word: &str| SequenceDetectionInSample {
         breadth: 0.7,
         depth: 2.0,
         reads,
@@ -664,7 +664,7 @@ fn of_several_tumours_each_is_told_of() {
     let one = render_page(&outcome);
     assert!(!one.contains("Normal and "));
     outcome.samples.push("<relapse>".into());
-    outcome.other_tumours = vec![AdditionalTumour {
+    outcome.other_tumours = vec![AdditionalTumourSummary {
         sample: "<relapse>".into(),
         libraries: outcome.libraries.clone(),
         sample_summary: outcome.sample_summary.clone(),

@@ -13,7 +13,8 @@ use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity as number,
 };
 use crate::report::plot::{
-    Axis, HorizontalBar, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, horizontal_bars, html_figure,
+    Axis, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, StackedHorizontalBar, horizontal_bar_chart,
+    html_figure,
 };
 
 /// CSS classes of the lines of a plot, in the order of use.
@@ -56,11 +57,11 @@ fn round_125(n: f64, up: bool) -> f64 {
 /// Plots the latency of a memory access against the size of the buffer (pointer chain).
 pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
-    let curves = f.local_latency_curves();
+    let curves = f.local_latency_curves_of_first_node();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
     let (Some(x), Some(y)) = (
-        MinMedianMax::from_values(all().map(|p| p.bytes as f64)),
-        MinMedianMax::from_values(all().map(|p| p.latency.median)),
+        MinMedianMax::of_positive_values(all().map(|p| p.bytes as f64)),
+        MinMedianMax::of_positive_values(all().map(|p| p.latency.median)),
     ) else {
         return figure_without_plot("Latency by size", "No latency curve was measured.");
     };
@@ -151,7 +152,7 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
 
 /// Returns the node with the lowest number whose bandwidth to its own memory was measured, and these measurements. If
 /// there are none, returns node 0 and an empty list.
-pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
+pub(crate) fn local_bandwidths_of_first_node(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
     let own = |b: &&BandwidthMeasurement| b.cpu_node.is_some_and(|node| b.memory == MemoryLocation::Node(node));
     let all = &f.0.bandwidth;
     let Some(node) = all.iter().filter(own).filter_map(|b| b.cpu_node).min() else { return (0, Vec::new()) };
@@ -162,7 +163,7 @@ pub(crate) fn local_bandwidths(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMe
 /// thread counts.
 pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
-    let (node, entries) = local_bandwidths(f);
+    let (node, entries) = local_bandwidths_of_first_node(f);
     let kernels: BTreeSet<BandwidthKernel> = entries.iter().map(|b| b.kernel).collect();
     if kernels.is_empty() {
         return figure_without_plot("Bandwidth by kernel", "No bandwidth of a node on its own memory was measured.");
@@ -189,17 +190,18 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
             Some(_) if most.threads > 1 => format!("{} → {}", number(first), number(most.total.median)),
             _ => number(most.total.median),
         };
-        rows.push(HorizontalBar { name: bandwidth_kernel_name(kernel).to_string(), parts, text });
+        rows.push(StackedHorizontalBar { name: bandwidth_kernel_name(kernel).to_string(), parts, text });
     }
-    let title =
-        match (entries.iter().find(|b| b.threads == 1 && b.kernel == BandwidthKernel::Triad), f.one_thread_bandwidth())
-        {
-            (Some(b), _) => format!("One thread moves {} GB/s (triad)", number(b.total.median)),
-            (None, Some(r)) => {
-                format!("One thread moves {} GB/s ({})", number(r.total.median), bandwidth_kernel_name(r.kernel))
-            }
-            _ => "Bandwidth by kernel".to_string(),
-        };
+    let title = match (
+        entries.iter().find(|b| b.threads == 1 && b.kernel == BandwidthKernel::Triad),
+        f.one_thread_local_bandwidth(),
+    ) {
+        (Some(b), _) => format!("One thread moves {} GB/s (triad)", number(b.total.median)),
+        (None, Some(r)) => {
+            format!("One thread moves {} GB/s ({})", number(r.total.median), bandwidth_kernel_name(r.kernel))
+        }
+        _ => "Bandwidth by kernel".to_string(),
+    };
     html_figure(
         &title,
         &format!(
@@ -207,7 +209,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
              them; lines that a store fetches first are not counted."
         ),
         &[one, all],
-        &horizontal_bars(&rows, BAR_MARGINS, &format!("Bandwidth by kernel on node {node}. {title}")),
+        &horizontal_bar_chart(&rows, BAR_MARGINS, &format!("Bandwidth by kernel on node {node}. {title}")),
     )
 }
 
@@ -215,7 +217,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
 /// measured with several numbers of threads.
 pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
-    let (node, entries) = local_bandwidths(f);
+    let (node, entries) = local_bandwidths_of_first_node(f);
     let kernels = [
         BandwidthKernel::Read,
         BandwidthKernel::Triad,
@@ -313,14 +315,14 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
         number(worst.1.median)
     );
     let key = LegendKey { style: "one", name: "" };
-    let bar = |(spot, m): &(&MemoryLocation, Measurement)| HorizontalBar {
+    let bar = |(spot, m): &(&MemoryLocation, Measurement)| StackedHorizontalBar {
         name: short_placement_name(spot),
         parts: vec![(key, m.median, format!("{}: {}", memory_placement_name(spot), format_measurement(m, "GB/s")))],
         text: number(m.median),
     };
-    let rows: Vec<HorizontalBar> = rows.iter().take(12).map(bar).collect();
+    let rows: Vec<StackedHorizontalBar> = rows.iter().take(12).map(bar).collect();
     let caption = format!("GB/s of all threads together ({}).", bandwidth_kernel_name(kernel));
-    html_figure(&title, &caption, &[], &horizontal_bars(&rows, BAR_MARGINS, &title))
+    html_figure(&title, &caption, &[], &horizontal_bar_chart(&rows, BAR_MARGINS, &title))
 }
 
 /// Returns a short name of a memory placement, for a bar chart.
@@ -389,7 +391,7 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
 /// of memory-only nodes, and for interleaved memory.
 pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     let f = ProfileFindings(profile);
-    let all = f.contention_curves();
+    let all = f.main_contention_curves();
     let pages = all.iter().map(|c| c.pages).max();
     let all: Vec<&ContentionCurve> = all.into_iter().filter(|c| Some(c.pages) == pages).collect();
     // One node with cores represents all of them. Memory-only nodes and interleaved memory are shown as well.
@@ -431,7 +433,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     };
     let s = f.bandwidth_saturation();
     let title = match s {
-        Some(s) if s.is_bandwidth_saturated() => {
+        Some(s) if s.saturates_before_all_threads() => {
             format!(
                 "{} reach {:.0}% of the bandwidth of one node's memory",
                 format_count_with_noun(u64::from(s.threads), "thread"),

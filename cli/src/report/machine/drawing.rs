@@ -114,7 +114,7 @@ fn core_side(cores: usize) -> f64 {
 }
 
 /// Returns whether the squares of a node's cores are large enough for their numbers; false if the node has no cores.
-pub(crate) fn has_numbered_cores(topology: &Topology, node: &NumaNode) -> bool {
+pub(crate) fn has_room_for_core_numbers(topology: &Topology, node: &NumaNode) -> bool {
     !node.cpus.is_empty() && core_side(node_cores(topology, node).len()) >= MIN_NUMBERED_CORE
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct MinMedianMax {
 impl MinMedianMax {
     /// Computes minimum, median and maximum of the values that are positive and finite. Other values stand for missing
     /// measurements. `None` if no value is positive and finite.
-    pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
+    pub(crate) fn of_positive_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -44,12 +44,12 @@ pub(crate) struct MeasuredBandwidth<'a> {
 
 /// Latency of local memory with base pages and with huge pages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HugePageLatencies {
+pub(crate) struct BaseAndHugePageLatencies {
     pub(crate) base: Measurement,
     pub(crate) huge: Measurement,
 }
 
-impl HugePageLatencies {
+impl BaseAndHugePageLatencies {
     /// Returns the reduction of the latency by huge pages as a share; negative if huge pages are slower.
     pub(crate) fn huge_page_latency_reduction(&self) -> f64 {
         1.0 - self.huge.median / self.base.median
@@ -57,7 +57,7 @@ impl HugePageLatencies {
 
     /// Returns whether the difference of the latencies is larger than the sum of both spreads, and larger than 1/30 of
     /// the latency with base pages.
-    pub(crate) fn is_gain_significant(&self) -> bool {
+    pub(crate) fn is_difference_significant(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.median_absolute_deviation + self.huge.median_absolute_deviation
             && self.huge_page_latency_reduction().abs() > 1.0 / 30.0
@@ -83,7 +83,7 @@ pub(crate) struct BandwidthSaturation {
 
 impl BandwidthSaturation {
     /// Returns whether three quarters of the threads, or fewer, reach 80% of the maximum bandwidth.
-    pub(crate) fn is_bandwidth_saturated(&self) -> bool {
+    pub(crate) fn saturates_before_all_threads(&self) -> bool {
         self.threads * 4 <= self.bandwidth_at_max_threads.0 * 3
     }
 }
@@ -130,7 +130,7 @@ impl<'a> ProfileFindings<'a> {
         let pairs: BTreeSet<(u32, u32)> =
             self.0.latency.node_pairs.iter().map(|p| (p.cpu_node, p.memory_node)).collect();
         let pairs = pairs.into_iter().filter(|&(cpu, memory)| wanted(cpu, memory));
-        MinMedianMax::from_values(
+        MinMedianMax::of_positive_values(
             pairs.filter_map(|(cpu, memory)| self.0.dram_latency_between(cpu, memory)).map(|m| m.median),
         )
     }
@@ -176,20 +176,23 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the local latency with base and huge pages, of the first node on which both were measured. `None` if
     /// there is no such node.
-    pub(crate) fn huge_page_latencies(self) -> Option<HugePageLatencies> {
+    pub(crate) fn base_and_huge_page_latencies(self) -> Option<BaseAndHugePageLatencies> {
         let of = |node: u32, pages: BufferPageKind| {
             let pairs = self.0.latency.node_pairs.iter();
             let mut of_node = pairs.filter(move |p| p.cpu_node == node && p.memory_node == node);
             of_node.find(|p| p.pages == pages && p.latency.median > 0.0).map(|p| p.latency)
         };
         self.nodes_with_cores().into_iter().find_map(|node| {
-            Some(HugePageLatencies { base: of(node, BufferPageKind::Base)?, huge: of(node, BufferPageKind::Huge)? })
+            Some(BaseAndHugePageLatencies {
+                base: of(node, BufferPageKind::Base)?,
+                huge: of(node, BufferPageKind::Huge)?,
+            })
         })
     }
 
     /// Returns the latency curves (latency by buffer size) of local memory, of the first node that has any: base pages
     /// first, then huge pages.
-    pub(crate) fn local_latency_curves(self) -> Vec<&'a LatencyCurve> {
+    pub(crate) fn local_latency_curves_of_first_node(self) -> Vec<&'a LatencyCurve> {
         let curves = &self.0.latency.curves;
         let local = |c: &&LatencyCurve| c.cpu_node == c.memory_node && !c.points.is_empty();
         let node = curves.iter().find(local).map(|c| c.cpu_node);
@@ -236,7 +239,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the bandwidth of one thread that runs the main bandwidth kernel on the memory of its own node. `None` if
     /// it was not measured.
-    pub(crate) fn one_thread_bandwidth(self) -> Option<MeasuredBandwidth<'a>> {
+    pub(crate) fn one_thread_local_bandwidth(self) -> Option<MeasuredBandwidth<'a>> {
         let kernel = self.main_bandwidth_kernel()?;
         let own = |r: &MeasuredBandwidth| match (r.cpu_node, r.memory) {
             (Some(node), MemoryLocation::Node(memory)) => node == *memory,
@@ -250,7 +253,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the measurement with the highest bandwidth of `kernel`, with any placement of threads and memory. `None`
     /// if the kernel was not measured.
-    pub(crate) fn max_bandwidth(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
+    pub(crate) fn max_bandwidth_of_kernel(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
         let rates = self.successful_bandwidths().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
@@ -266,7 +269,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the highest bandwidth of any kernel (except random and strided) as a share of the machine's theoretical
     /// peak bandwidth, and its measurement. `None` if the peak is unknown or no bandwidth was measured.
-    pub(crate) fn share_of_theoretical_peak(self) -> Option<(f64, MeasuredBandwidth<'a>)> {
+    pub(crate) fn max_bandwidth_share_of_peak(self) -> Option<(f64, MeasuredBandwidth<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
         let best = self.max_bandwidth_of_any_kernel()?;
         Some((best.total.median / peak, best))
@@ -275,7 +278,7 @@ impl<'a> ProfileFindings<'a> {
     /// Returns minimum, median and maximum of the bandwidth of the threads of one node that use the memory of one node,
     /// over three kinds of pairs of nodes: own memory, memory of other nodes with cores, memory of nodes without cores.
     /// `None` for a kind that was not measured.
-    pub(crate) fn node_pair_bandwidths(
+    pub(crate) fn bandwidth_ranges_over_node_pairs(
         self,
         kernel: BandwidthKernel,
     ) -> (Option<MinMedianMax>, Option<MinMedianMax>, Option<MinMedianMax>) {
@@ -283,7 +286,7 @@ impl<'a> ProfileFindings<'a> {
         let pairs = |wanted: &dyn Fn(u32, u32) -> bool| {
             let all = own.iter().flat_map(|&cpu| self.nodes_with_memory().into_iter().map(move |m| (cpu, m)));
             let of = all.filter(|&(cpu, memory)| wanted(cpu, memory));
-            MinMedianMax::from_values(
+            MinMedianMax::of_positive_values(
                 of.filter_map(|(cpu, m)| self.0.bandwidth_between(kernel, cpu, m)).map(|b| b.total.median),
             )
         };
@@ -296,7 +299,7 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the contention curves of the main bandwidth kernel or, if it has none, of the kernel with most curves:
     /// those for the memory of one node first, then those for interleaved memory.
-    pub(crate) fn contention_curves(self) -> Vec<&'a ContentionCurve> {
+    pub(crate) fn main_contention_curves(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: BandwidthKernel| curves.iter().filter(|c| c.kernel == kernel).count();
         let first = self.main_bandwidth_kernel().filter(|&k| count(k) > 0);
@@ -310,22 +313,22 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns the first of these contention curves that is for the memory of a single node with cores: see
-    /// [`Self::contention_curves`]. `None` if there is no such curve.
-    pub(crate) fn single_node_contention(self) -> Option<&'a ContentionCurve> {
+    /// [`Self::main_contention_curves`]. `None` if there is no such curve.
+    pub(crate) fn single_node_contention_curve(self) -> Option<&'a ContentionCurve> {
         let own = self.nodes_with_cores();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, MemoryLocation::Node(n) if own.contains(n));
-        self.contention_curves().into_iter().find(on_one)
+        self.main_contention_curves().into_iter().find(on_one)
     }
 
     /// Returns the number of threads that saturate the memory of one node. `None` without a contention curve for a
     /// single node.
     pub(crate) fn bandwidth_saturation(self) -> Option<BandwidthSaturation> {
-        let points = &self.single_node_contention()?.points;
+        let points = &self.single_node_contention_curve()?.points;
         let max_gbs = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
         let last = points.last()?;
         let enough = points.iter().find(|p| p.total.median >= max_gbs * 0.8)?;
         Some(BandwidthSaturation {
-            kernel: self.single_node_contention()?.kernel,
+            kernel: self.single_node_contention_curve()?.kernel,
             threads: enough.threads,
             share_of_max: if max_gbs > 0.0 { enough.total.median / max_gbs } else { 0.0 },
             max_gbs,
@@ -338,9 +341,10 @@ impl<'a> ProfileFindings<'a> {
     /// threads in GB/s: on the memory of this node, and on interleaved memory. `None` if one of the two was not
     /// measured, or only with a single thread.
     pub(crate) fn single_node_and_interleaved_bandwidth(self) -> Option<(u32, f64, f64)> {
-        let last = self.single_node_contention()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
+        let last =
+            self.single_node_contention_curve()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
         let spread = self
-            .contention_curves()
+            .main_contention_curves()
             .into_iter()
             .filter(|c| matches!(&c.memory, MemoryLocation::Interleaved(_) | MemoryLocation::Weighted(_)))
             .flat_map(|c| &c.points)
@@ -351,7 +355,7 @@ impl<'a> ProfileFindings<'a> {
     }
 
     /// Returns sentences about measurements that are missing, with the reason. Each sentence occurs once.
-    pub(crate) fn missing_measurements(self) -> Vec<&'a str> {
+    pub(crate) fn missing_measurement_notes(self) -> Vec<&'a str> {
         let p = self.0;
         let mut reasons: Vec<&str> = Vec::new();
         let listed = p.missing.iter().chain(&p.topology.missing_notes).map(String::as_str);
@@ -365,9 +369,9 @@ impl<'a> ProfileFindings<'a> {
 
     /// Returns the median of the relative spreads of all measurements (median absolute deviation over median) if it is
     /// above 0.05, a sign that other programs used the machine; otherwise `None`.
-    pub(crate) fn high_relative_spread(self) -> Option<f64> {
+    pub(crate) fn relative_spread_if_high(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
-        MinMedianMax::from_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
+        MinMedianMax::of_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
     /// Returns every measurement with its name, for statements about the spread.

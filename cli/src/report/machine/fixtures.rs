@@ -9,13 +9,13 @@ use genuma_machine::topology::{
     TransparentHugePageMode,
 };
 use genuma_probe::MachineProfile;
-use genuma_probe::measure::{MachineDescription, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{
-    BandwidthKernel, BandwidthMeasurement, BufferCheck, BufferPageKind, ContentionCurve, ContentionPoint, LatencyCurve,
-    LatencyMeasurements, LatencyPoint, LoadedLatencyCurve, LoadedLatencyPoint, Measurement, MeasurementEffort,
-    MeasurementUnit, MemoryLevel, MemoryLocation, MemoryModule, NodePairLatency, PROFILE_FORMAT_NAME,
-    PROFILE_FORMAT_VERSION, TheoreticalBandwidth,
+    BandwidthKernel, BandwidthMeasurement, BufferPageKind, BufferPlacementCheck, ContentionCurve, ContentionPoint,
+    LatencyCurve, LatencyMeasurements, LatencyPoint, LoadedLatencyCurve, LoadedLatencyPoint, Measurement,
+    MeasurementRunInfo, MeasurementUnit, MemoryLevel, MemoryLocation, MemoryModule, NodePairLatency,
+    PROFILE_FORMAT_NAME, PROFILE_FORMAT_VERSION, TheoreticalBandwidth,
 };
 use genuma_probe::simulated_machine::SimulatedMachine;
 
@@ -456,7 +456,7 @@ impl MachineShape {
             made_at: Some(1_795_248_420),
             host: Some(self.host.into()),
             load: None,
-            effort: MeasurementEffort {
+            effort: MeasurementRunInfo {
                 plan: "full".into(),
                 expected_s: 640.0,
                 took_s: 655.2,
@@ -482,7 +482,7 @@ impl MachineShape {
             loaded: self.loaded(),
             contention: self.contention(),
             buffers: (0..self.all_nodes())
-                .map(|n| BufferCheck {
+                .map(|n| BufferPlacementCheck {
                     requested_policy: format!("bound to node {n}"),
                     page_kind: BufferPageKind::Huge,
                     bytes: 1 << 30,
@@ -504,7 +504,7 @@ pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
 
 /// Returns name and profile of each recorded machine whose memory can be measured: the topologies are real, the
 /// measurements are computed by the model.
-pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
+pub(crate) fn profiles_of_recorded_machines() -> Vec<(String, MachineProfile)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware/machine/tests/machines");
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("recordings").map(|e| e.expect("an entry").path()).collect();
@@ -517,7 +517,7 @@ pub(crate) fn recorded_profiles() -> Vec<(String, MachineProfile)> {
 
 fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<MachineProfile> {
     let plan = MeasurementPlan::new(&topology, options).ok()?;
-    let machine = MachineDescription {
+    let machine = UnmeasuredMachineFacts {
         topology: topology.clone(),
         theory: TheoreticalBandwidth::default(),
         host: None,
@@ -560,7 +560,7 @@ pub(crate) fn container_profile() -> MachineProfile {
     p.bandwidth.retain(|b| b.kernel == BandwidthKernel::Read && b.cpu_node == Some(0));
     p.loaded.clear();
     p.contention.clear();
-    p.buffers = vec![BufferCheck {
+    p.buffers = vec![BufferPlacementCheck {
         requested_policy: "bound to node 5".into(),
         page_kind: BufferPageKind::Base,
         bytes: 64 << 20,

@@ -34,7 +34,7 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "words" => text::machine_advice_section(profile),
         "drawing" => drawing::topology_drawing(&profile.topology),
         "drawn" => drawing_legend(profile),
-        "distances" => node_matrices::distance_matrix(profile),
+        "distances" => node_matrices::node_distance_heat_map(profile),
         "staircase" => charts::latency_curve_chart(profile),
         "maps" => node_matrices::node_matrices(profile),
         "bandwidth" => [
@@ -48,7 +48,7 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "run" => run_details(profile),
         "devices" => tables::opencl_device_section(profile),
         "tables" => tables::measurement_tables(profile),
-        "checks" => tables::placement_and_module_tables(profile),
+        "checks" => tables::placement_and_memory_module_tables(profile),
         "missing" => tables::missing_measurements_list(profile),
         _ => String::new(),
     })
@@ -110,8 +110,8 @@ fn key_numbers(profile: &MachineProfile) -> String {
         _ if f.nodes_with_memory().len() > 1 => tile("Remote latency", UNKNOWN, "not measured"),
         _ => tile("Remote latency", "none", "all memory is on one node"),
     }
-    match f.huge_page_latencies() {
-        Some(g) if g.is_gain_significant() => tile(
+    match f.base_and_huge_page_latencies() {
+        Some(g) if g.is_difference_significant() => tile(
             "Huge pages",
             &format!(
                 "{}{:.0}%",
@@ -127,7 +127,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
         Some(_) => tile("Huge pages", "no change", "of the latency beyond its spread"),
         None => tile("Huge pages", UNKNOWN, "not compared with base pages"),
     }
-    match f.one_thread_bandwidth() {
+    match f.one_thread_local_bandwidth() {
         Some(r) => tile(
             "One thread",
             &format!("{} GB/s", format_measured_quantity(r.total.median)),
@@ -135,7 +135,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
         ),
         None => tile("One thread", UNKNOWN, "bandwidth not measured"),
     }
-    match f.main_bandwidth_kernel().and_then(|k| f.max_bandwidth(k)) {
+    match f.main_bandwidth_kernel().and_then(|k| f.max_bandwidth_of_kernel(k)) {
         Some(r) => tile(
             if r.cpu_node.is_some() && f.nodes_with_cores().len() > 1 { "One node" } else { "Whole machine" },
             &format!("{} GB/s", format_measured_quantity(r.total.median)),
@@ -148,7 +148,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
         ),
         None => tile("Whole machine", UNKNOWN, "bandwidth not measured"),
     }
-    match (f.share_of_theoretical_peak(), profile.theory.peak_gbs) {
+    match (f.max_bandwidth_share_of_peak(), profile.theory.peak_gbs) {
         (Some((share, best)), Some(peak)) => tile(
             "Share of the peak",
             &format!("{:.0}%", share * 100.0),
@@ -176,7 +176,7 @@ fn drawing_legend(profile: &MachineProfile) -> String {
     let t = &profile.topology;
     let fields = if t.caches.is_empty() { "." } else { "; cores in one field share their last cache." };
     let mut sentences = vec![format!("Squares are cores{fields}")];
-    if t.nodes.iter().any(|n| drawing::has_numbered_cores(t, n)) {
+    if t.nodes.iter().any(|n| drawing::has_room_for_core_numbers(t, n)) {
         sentences.push("The number in a core is its first CPU's.".to_string());
     }
     if t.cpus.len() > f.num_cores() {

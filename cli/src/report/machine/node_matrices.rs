@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 
-use super::charts::{figure_without_plot, format_measurement, local_bandwidths};
+use super::charts::{figure_without_plot, format_measurement, local_bandwidths_of_first_node};
 use super::findings::{ProfileFindings, bandwidth_kernel_name};
 use super::heat_map::{HeatMap, HeatMapCell};
 use crate::report::markup::{format_count_with_noun, format_measured_quantity as number};
@@ -25,7 +25,7 @@ pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
     if let Some(local) = f.local_memory_latency_ns() {
         sentences.push(format!("A load takes {} ns.", number(local.middle)));
     }
-    if let (Some(kernel), (node, _)) = (most_measured_kernel(f), local_bandwidths(f))
+    if let (Some(kernel), (node, _)) = (most_measured_kernel(f), local_bandwidths_of_first_node(f))
         && let Some(b) = profile.bandwidth_between(kernel, node, node)
     {
         sentences.push(format!(
@@ -116,7 +116,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
             }));
         }
     }
-    let title = match f.node_pair_bandwidths(kernel) {
+    let title = match f.bandwidth_ranges_over_node_pairs(kernel) {
         (Some(own), Some(other), _) => format!(
             "From another node a node's threads get at worst {:.0}% of the bandwidth of their own memory",
             other.low / own.middle * 100.0
@@ -138,7 +138,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
 }
 
 /// Draws the heat map of the distances between nodes that the firmware reports (ACPI SLIT). Empty for one node.
-pub(crate) fn distance_matrix(profile: &MachineProfile) -> String {
+pub(crate) fn node_distance_heat_map(profile: &MachineProfile) -> String {
     let nodes = &profile.topology.nodes;
     if nodes.len() < 2 {
         return String::new();

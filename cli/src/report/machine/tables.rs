@@ -190,7 +190,7 @@ pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
 }
 
 /// Returns two HTML tables: on which nodes the measured buffers were, and the memory modules.
-pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
+pub(crate) fn placement_and_memory_module_tables(profile: &MachineProfile) -> String {
     let mut html = String::new();
     if !profile.buffers.is_empty() {
         html += &table_opening("Placement, checked with the kernel", profile.buffers.len());
@@ -240,7 +240,7 @@ pub(crate) fn placement_and_module_tables(profile: &MachineProfile) -> String {
 
 /// Returns an HTML list of what could not be measured, with the reasons.
 pub(crate) fn missing_measurements_list(profile: &MachineProfile) -> String {
-    let reasons = ProfileFindings(profile).missing_measurements();
+    let reasons = ProfileFindings(profile).missing_measurement_notes();
     if reasons.is_empty() {
         return "<p>Nothing: the whole plan was measured.</p>".to_string();
     }

@@ -81,7 +81,7 @@ fn every_machine_is_drawn_with_numbers_only() {
 
 #[test]
 fn recorded_machines_have_pages_too() {
-    let machines = fixtures::recorded_profiles();
+    let machines = fixtures::profiles_of_recorded_machines();
     assert!(machines.len() >= 8, "{} recordings", machines.len());
     for (name, profile) in machines {
         let html = render_page(&profile);

@@ -4,7 +4,9 @@
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
-use super::findings::{BandwidthSaturation, HugePageLatencies, MinMedianMax, ProfileFindings, bandwidth_kernel_name};
+use super::findings::{
+    BandwidthSaturation, BaseAndHugePageLatencies, MinMedianMax, ProfileFindings, bandwidth_kernel_name,
+};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
 
 /// Returns the text as HTML: a leading sentence, then a paragraph for each topic (placement, threads, huge pages,
@@ -22,7 +24,7 @@ pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
         .filter(|(_, text)| !text.is_empty())
         .map(|(heading, text)| format!("<div><dt>{heading}</dt><dd>{text}</dd></div>"))
         .collect();
-    let caution = f.high_relative_spread().map_or(String::new(), |typical| {
+    let caution = f.relative_spread_if_high().map_or(String::new(), |typical| {
         format!(
             "<p class=\"caution\">The machine was busy while it was measured: half of a figure's repetitions typically miss it by more \
              than {:.0}%. Measure again on an idle machine before relying on what follows.</p>",
@@ -149,7 +151,7 @@ fn describe_memory_only_nodes(f: ProfileFindings) -> String {
     let Some(latency) = f.memory_only_node_latency_ns() else { return String::new() };
     let mut text =
         format!("The memory of {} (no cores) has a latency of {}", list_nodes(&only), format_range(latency, "ns"));
-    let rates = f.main_bandwidth_kernel().map(|k| f.node_pair_bandwidths(k));
+    let rates = f.main_bandwidth_kernel().map(|k| f.bandwidth_ranges_over_node_pairs(k));
     let Some((Some(local), _, Some(theirs))) = rates else { return text + "." };
     text += &format!(
         " and a bandwidth of {} for the threads of a node, compared with {} for their own memory.",
@@ -229,11 +231,11 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
 
 fn describe_threads(f: ProfileFindings) -> String {
     let mut sentences: Vec<String> = Vec::new();
-    if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_bandwidth()) {
+    if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_local_bandwidth()) {
         let name = bandwidth_kernel_name(kernel);
         let alone = one.total.median;
         let mut text = format!("One thread moves {} GB/s ({name})", format_measured_quantity(alone));
-        if let Some(most) = f.max_bandwidth(kernel).filter(|m| m.threads > 1 && m.total.median > 0.0) {
+        if let Some(most) = f.max_bandwidth_of_kernel(kernel).filter(|m| m.threads > 1 && m.total.median > 0.0) {
             text += &format!(
                 "; {} reach the maximum, {} GB/s, {:.1} times that",
                 format_count_with_noun(u64::from(most.threads), "thread"),
@@ -276,7 +278,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
         .filter(|&a| a > 0.0)
         .map_or(String::new(), |alone| format!(", {:.0}% of the bandwidth of a single thread", each / alone * 100.0));
     let kernel = bandwidth_kernel_name(s.kernel);
-    if s.is_bandwidth_saturated() {
+    if s.saturates_before_all_threads() {
         format!(
             "{place} gives {} {:.0}% of its maximum bandwidth ({} GB/s, {kernel}). With {last} threads each has {} \
              GB/s{share}. Programs limited by this bandwidth gain little from more threads; programs that wait for \
@@ -296,7 +298,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
 }
 
 fn describe_huge_pages(f: ProfileFindings) -> String {
-    let measured = match f.huge_page_latencies() {
+    let measured = match f.base_and_huge_page_latencies() {
         Some(gain) => describe_huge_page_gain(gain),
         None => "Latency on huge pages was not compared with that on base pages here.".to_string(),
     };
@@ -315,10 +317,10 @@ fn describe_huge_pages(f: ProfileFindings) -> String {
     measured + kernel
 }
 
-fn describe_huge_page_gain(gain: HugePageLatencies) -> String {
+fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
     let (base, huge) = (format_measured_quantity(gain.base.median), format_measured_quantity(gain.huge.median));
     let percent = (gain.huge_page_latency_reduction().abs() * 100.0).round();
-    if !gain.is_gain_significant() {
+    if !gain.is_difference_significant() {
         format!(
             "On huge pages a load from local memory takes {huge} ns, on base pages {base} ns: no difference that stands out from the spread."
         )
@@ -339,9 +341,10 @@ fn describe_certainty(f: ProfileFindings) -> String {
     let all = f.all_measurements();
     let mut sentences: Vec<String> = Vec::new();
     let spread = |(_, m): &(String, genuma_probe::profile::Measurement)| m.median_absolute_deviation / m.median;
-    if let (Some(typical), Some(worst)) =
-        (MinMedianMax::from_values(all.iter().map(spread)), all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))))
-    {
+    if let (Some(typical), Some(worst)) = (
+        MinMedianMax::of_positive_values(all.iter().map(spread)),
+        all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))),
+    ) {
         let fewest = all.iter().map(|(_, m)| m.repetitions).min().unwrap_or(0);
         let largest = all.iter().map(|(_, m)| m.repetitions).max().unwrap_or(0);
         let repeated = if fewest == largest {
@@ -385,7 +388,7 @@ fn describe_certainty(f: ProfileFindings) -> String {
             format_count_with_noun(f.0.buffers.len() as u64, "placement")
         ));
     }
-    let missing = f.missing_measurements().len();
+    let missing = f.missing_measurement_notes().len();
     if missing > 0 {
         sentences.push(format!(
             "{} could not be read or measured; the end of the page lists them with the reasons.",

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use genuma_machine::processor::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
 use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
-use genuma_mapper::pairs::SkippedReads;
+use genuma_mapper::pairs::IncompleteSearchReadCounts;
 use genuma_mapper::{mapper, pairs};
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{CarriedTags, ReadBatch};
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 
 use super::file_in_memory::FileInMemory;
 use super::seal::{Checksum, ChecksummingWriter, IndexSeal};
@@ -110,7 +110,7 @@ pub fn index_path(prefix: &Path) -> PathBuf {
 }
 
 /// Path of the optional file that lists the ALT contigs of the reference: `prefix` with `.alt` appended.
-pub(crate) fn alt_path(prefix: &Path) -> PathBuf {
+pub(crate) fn alt_contigs_path(prefix: &Path) -> PathBuf {
     append_extension(prefix, "alt")
 }
 
@@ -139,7 +139,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         let reason = "changed while the index was built".into();
         return Err(Error::Reference { path: reference.into(), reason });
     }
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     let made = file.finish_and_add_to_set(&mut set)?;
     IndexSeal::write_seal(PROGRAM, before, &[made], set)
 }
@@ -157,7 +157,7 @@ impl From<index::Error> for IndexBuildError {
 
 impl GenumaEngine {
     /// Loads the index that was built from `reference` and whose file names begin with `prefix`. The calling thread
-    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_path`],
+    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_contigs_path`],
     /// and logs a warning if the reference lacks some of them.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl GenumaEngine {
         let mut index = Index::from_bytes(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt
-            && let Some(names) = alt::read_alt_names(&alt_path(prefix), &contigs)?
+            && let Some(names) = alt::read_alt_contig_names(&alt_contigs_path(prefix), &contigs)?
         {
             index.set_alt_contigs(|contig| names.contains(&contig.name));
             contigs = contigs.with_alt_contigs(|name| names.contains(name));
@@ -216,7 +216,7 @@ impl Engine for GenumaEngine {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.index.index_bytes().len() as u64
+        self.index.as_stored_bytes().len() as u64
     }
 
     fn index_arrays(&self) -> Vec<IndexArray<'_>> {
@@ -271,7 +271,7 @@ impl Engine for GenumaEngine {
     }
 
     fn skipped_reads(&self, state: &WorkerState) -> Vec<(&'static str, u64)> {
-        let SkippedReads { reads, sampled, joined, lists, placements } = state.pairing.skipped;
+        let IncompleteSearchReadCounts { reads, sampled, joined, lists, placements } = state.pairing.skipped;
         vec![
             ("reads", reads),
             ("reads_with_sampled_placements", sampled),
@@ -297,7 +297,7 @@ impl Engine for GenumaEngine {
         let inserts = reads.is_paired.then_some(estimate);
         let WorkerState { pairing: pairs, records, .. } = state;
         let (scores, vectors) = (&self.options.scores, self.vectors);
-        pairs::complete_templates(
+        pairs::pair_and_report_templates(
             &view,
             scores,
             vectors,

@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use genuma_work::parallel;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
 use super::{AlignerProgram, Error, append_extension};
 
@@ -141,9 +141,9 @@ impl ChecksummingWriter {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of all bytes written.
-    pub(super) fn finish_and_add_to_set(mut self, set: &mut FileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn finish_and_add_to_set(mut self, set: &mut AtomicFileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
-        set.add_file(self.file.flush_buffer()?);
+        set.add_file(self.file.flush_to_partial_file()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
     }
 }
@@ -179,7 +179,7 @@ impl IndexSeal {
         program: AlignerProgram,
         reference: Checksum,
         files: &[(PathBuf, Checksum)],
-        mut set: FileSet,
+        mut set: AtomicFileSet,
     ) -> Result<(), Error> {
         let line = |Checksum { size, crc }: &Checksum| format!("{size} {crc:08x}");
         let mut text = format!("{SEAL_HEADER_LINE}\nengine {}\nreference {}\n", engine_line(program), line(&reference));
@@ -306,7 +306,7 @@ mod tests {
             program,
             of_reference,
             &[(one.clone(), sums[0]), (two.clone(), sums[1])],
-            FileSet::default(),
+            AtomicFileSet::default(),
         )
         .unwrap();
         let seal = IndexSeal::read_seal(program, &one).unwrap();

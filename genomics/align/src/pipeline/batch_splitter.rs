@@ -20,7 +20,7 @@ pub(super) struct BatchSplitter {
 
 /// Whether a batch is a whole block or a part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatchRole {
+pub(super) enum BatchBlockRole {
     WholeBlock,
     /// A part of a block: whether the batch is the first of the block, and whether it is known to be the last. A block
     /// also ends where the next block begins, and at the end of the reads.
@@ -37,7 +37,7 @@ impl BatchSplitter {
     }
 
     /// Fills `out` with the next batch; `None` at the end of the reads.
-    pub(super) fn next_batch(&mut self, out: &mut ReadBatch) -> Result<Option<BatchRole>, Error> {
+    pub(super) fn next_batch(&mut self, out: &mut ReadBatch) -> Result<Option<BatchBlockRole>, Error> {
         out.clear();
         if !self.has_reads()? {
             return Ok(None);
@@ -50,13 +50,13 @@ impl BatchSplitter {
         let role = match self.block_rules[own.0 as usize] {
             BlockRule::EachBatch => {
                 self.move_reads(out, None);
-                BatchRole::WholeBlock
+                BatchBlockRole::WholeBlock
             }
             BlockRule::MinBases(limit) => {
-                BatchRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
+                BatchBlockRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
             }
         };
-        if matches!(role, BatchRole::WholeBlock | BatchRole::PartOfBlock { is_last: true, .. }) {
+        if matches!(role, BatchBlockRole::WholeBlock | BatchBlockRole::PartOfBlock { is_last: true, .. }) {
             self.open_block = None;
         }
         Ok(Some(role))
@@ -114,7 +114,7 @@ mod tests {
 
     /// Splits lanes with these numbers of pairs of 10 bp, read in batches of `batch` bases. Returns lane, reads
     /// before the batch, reads, and role of each batch.
-    fn pieces(lanes: &[usize], batch: u64, block_rules: Vec<BlockRule>) -> Vec<(u32, u64, usize, BatchRole)> {
+    fn pieces(lanes: &[usize], batch: u64, block_rules: Vec<BlockRule>) -> Vec<(u32, u64, usize, BatchBlockRole)> {
         let folder = tempfile::tempdir().unwrap();
         let lane = |(i, &pairs): (usize, &usize)| {
             let path = folder.path().join(format!("{i}.fq"));
@@ -137,8 +137,8 @@ mod tests {
         pieces
     }
 
-    const fn part(first: bool, last: bool) -> BatchRole {
-        BatchRole::PartOfBlock { is_first: first, is_last: last }
+    const fn part(first: bool, last: bool) -> BatchBlockRole {
+        BatchBlockRole::PartOfBlock { is_first: first, is_last: last }
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
             pieces(&[2, 3, 3], 40, vec![BlockRule::MinBases(1000), BlockRule::EachBatch, BlockRule::MinBases(60)]),
             [
                 (0, 0, 4, part(true, false)),
-                (1, 0, 4, BatchRole::WholeBlock),
-                (1, 4, 2, BatchRole::WholeBlock),
+                (1, 0, 4, BatchBlockRole::WholeBlock),
+                (1, 4, 2, BatchBlockRole::WholeBlock),
                 (2, 0, 4, part(true, false)),
                 (2, 4, 2, part(false, true)),
             ]

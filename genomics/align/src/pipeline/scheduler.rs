@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use genuma_farm::SourceStatus;
 
-use super::batch_splitter::{BatchRole, BatchSplitter};
+use super::batch_splitter::{BatchBlockRole, BatchSplitter};
 use super::worker::{BatchInProgress, WorkStep, WorkerTask};
 use super::{AlignOutput, Error};
 use crate::engine::Engine;
@@ -120,13 +120,13 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
             return Ok(None);
         };
         match role {
-            BatchRole::WholeBlock => {
+            BatchBlockRole::WholeBlock => {
                 self.close_last_block();
                 self.num_blocks += 1;
                 self.pending_whole_block = Some(batch);
                 Ok(None)
             }
-            BatchRole::PartOfBlock { is_first: first, is_last: last } => {
+            BatchBlockRole::PartOfBlock { is_first: first, is_last: last } => {
                 if first {
                     self.close_last_block();
                     self.num_blocks += 1;
@@ -169,7 +169,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
 
     /// Takes a finished task back from a worker: stores a mapped batch with its block, or writes the records of a
     /// finished batch. The tasks come back in the order in which [`Self::next_task`] handed them out.
-    pub(super) fn take_result(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
+    pub(super) fn accept_finished_task(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
         match std::mem::take(&mut task.step) {
             WorkStep::Idle => Ok(()),
             WorkStep::Map(batch) => {

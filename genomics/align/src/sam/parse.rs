@@ -1,6 +1,6 @@
 //! Converts a line of SAM text to a BAM record.
 
-use super::record::push_int_value;
+use super::record::push_int_tag_value;
 use super::{CIGAR_LETTERS, Contigs, Error, FixedFields, NO_POSITION, RecordBuilder};
 
 /// Appends the BAM record of a SAM line, with `block_size` first. The line end is optional.
@@ -24,7 +24,7 @@ pub fn parse_sam_line(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Resu
 }
 
 /// Appends the tags of a SAM text (for example `NM:i:0`, separated by tabs) to an unfinished record.
-pub(crate) fn parse_tags(text: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
+pub(crate) fn parse_and_push_tags(text: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
     text.split(|&b| b == b'\t').try_for_each(|field| parse_tag(field, record.buffer_mut()))
 }
 
@@ -160,7 +160,7 @@ fn parse_tag(field: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
             if !(i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value) {
                 return Err(invalid());
             }
-            push_int_value(out, value);
+            push_int_tag_value(out, value);
         }
         b'f' => {
             out.push(b'f');

@@ -58,7 +58,7 @@ pub(crate) struct RecordBuilder<'a> {
     cigar_start: usize,
     num_cigar_ops: usize,
     /// Number of reference bases that the alignment covers.
-    ref_span: i64,
+    ref_span_bp: i64,
     num_bases: usize,
     fixed: FixedFields,
 }
@@ -83,7 +83,7 @@ impl<'a> RecordBuilder<'a> {
         out.extend_from_slice(name);
         out.push(0);
         let cigar_start = out.len();
-        Ok(RecordBuilder { out, record_start, cigar_start, num_cigar_ops: 0, ref_span: 0, num_bases: 0, fixed })
+        Ok(RecordBuilder { out, record_start, cigar_start, num_cigar_ops: 0, ref_span_bp: 0, num_bases: 0, fixed })
     }
 
     /// Appends a CIGAR operation, encoded as length << 4 | operation code.
@@ -92,7 +92,7 @@ impl<'a> RecordBuilder<'a> {
         self.num_cigar_ops += 1;
         // The operations M, D, N, = and X consume the reference.
         if 0b1_1000_1101 >> (operation & 15) & 1 == 1 {
-            self.ref_span += i64::from(operation >> 4);
+            self.ref_span_bp += i64::from(operation >> 4);
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> RecordBuilder<'a> {
     /// Appends an integer tag in the smallest type that holds the value.
     pub(crate) fn push_int_tag(&mut self, tag: &[u8; 2], value: i64) {
         self.out.extend_from_slice(tag);
-        push_int_value(self.out, value);
+        push_int_tag_value(self.out, value);
     }
 
     /// Appends a floating-point tag (type `f`).
@@ -161,7 +161,7 @@ impl<'a> RecordBuilder<'a> {
 
     /// Completes the record: sets its size, bin and counts, and moves a CIGAR that is too long into the `CG` tag.
     pub(crate) fn finish_record(self) {
-        let RecordBuilder { out, record_start, cigar_start, mut num_cigar_ops, ref_span, num_bases, fixed } = self;
+        let RecordBuilder { out, record_start, cigar_start, mut num_cigar_ops, ref_span_bp, num_bases, fixed } = self;
         if num_cigar_ops > MAX_CIGAR_OPS {
             // The real CIGAR goes into the `CG` tag. A placeholder that covers the read and the reference takes its
             // place (section 4.2.2).
@@ -169,7 +169,7 @@ impl<'a> RecordBuilder<'a> {
             out.extend_from_slice(b"CGBI");
             out.extend_from_slice(&(num_cigar_ops as u32).to_le_bytes());
             out.extend_from_within(cigar_start..end);
-            let placeholder = [(num_bases as u32) << 4 | 4, (ref_span as u32) << 4 | 3].map(u32::to_le_bytes);
+            let placeholder = [(num_bases as u32) << 4 | 4, (ref_span_bp as u32) << 4 | 3].map(u32::to_le_bytes);
             out.splice(cigar_start..end, placeholder.concat());
             num_cigar_ops = 2;
         }
@@ -178,7 +178,7 @@ impl<'a> RecordBuilder<'a> {
             out[record_start + at..record_start + at + bytes.len()].copy_from_slice(bytes);
         };
         write_at(0, &size.to_le_bytes());
-        let span = if fixed.flag & 4 != 0 || ref_span == 0 { 1 } else { ref_span };
+        let span = if fixed.flag & 4 != 0 || ref_span_bp == 0 { 1 } else { ref_span_bp };
         write_at(14, &smallest_bin(i64::from(fixed.position.1), span).to_le_bytes());
         write_at(16, &(num_cigar_ops as u16).to_le_bytes());
         write_at(20, &(num_bases as u32).to_le_bytes());
@@ -187,7 +187,7 @@ impl<'a> RecordBuilder<'a> {
 
 /// Appends the type letter and the bytes of an integer tag value. Uses the smallest type that holds the value,
 /// unsigned if the value is not negative.
-pub(super) fn push_int_value(out: &mut Vec<u8>, value: i64) {
+pub(super) fn push_int_tag_value(out: &mut Vec<u8>, value: i64) {
     match value {
         0..=0xff => out.extend_from_slice(&[b'C', value as u8]),
         0x100..=0xffff => {

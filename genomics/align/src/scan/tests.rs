@@ -267,7 +267,7 @@ fn only_what_begins_in_the_parts_that_go_past_is_found_and_goes_on_beyond_them()
             assert_eq!(found, all, "{i}");
         }
     }
-    assert_eq!(meter.bytes_done(), scan.bases_to_scan(&[300; 7]));
+    assert_eq!(meter.bytes_done(), scan.reference_bases_to_scan(&[300; 7]));
     assert_eq!(meter.bytes_done(), 2 * (1_000 + 100 + 1_600_000));
 }
 

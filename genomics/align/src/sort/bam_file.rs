@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use noodles_bgzf::VirtualPosition;
 use noodles_csi::binning_index::index::reference_sequence::bin::Chunk;
 
@@ -14,39 +14,39 @@ use super::Error;
 use super::header::SortedFileHeader;
 use super::record::{Record, flag};
 use crate::bgzf::{self, BlockCompressor, CompressionLevel, MAX_BLOCK_DATA_BYTES};
-use crate::indexed_file::{self, IndexBuilder, IndexedFormat, RecordPosition};
+use crate::indexed_file::{self, IndexBuilder, IndexedRecordFormat, RecordPosition};
 
 /// Number of BGZF blocks that a thread compresses at a time.
 const BLOCKS_PER_BATCH: usize = 4;
 
 /// A BAM file that is being written, with its index (`.bai`, or `.csi` if a sequence is too long for BAI). Both files
 /// are added to a file set by [`super::Sorter::write_bam`], and get their final names when the file set is published.
-pub struct BamFile {
+pub struct BamFileWriter {
     path: PathBuf,
     data: AtomicFile,
     header: SortedFileHeader,
     level: CompressionLevel,
 }
 
-impl BamFile {
+impl BamFileWriter {
     /// Creates the file at `path` with this header and compression level.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path, header: SortedFileHeader, level: CompressionLevel) -> Result<BamFile, Error> {
+    pub fn create(path: &Path, header: SortedFileHeader, level: CompressionLevel) -> Result<BamFileWriter, Error> {
         let data = AtomicFile::create(path).map_err(indexed_file::Error::Publish)?;
-        Ok(BamFile { path: path.to_owned(), data, header, level })
+        Ok(BamFileWriter { path: path.to_owned(), data, header, level })
     }
 
     /// Writes all records and adds the file and its index to `set`. `next` appends the next record to a buffer and
     /// returns whether there was one.
-    pub(super) fn write_records(
+    pub(super) fn write_records_and_index(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
-        set: &mut FileSet,
+        set: &mut AtomicFileSet,
     ) -> Result<(), Error> {
-        let BamFile { path, data, header, level } = self;
+        let BamFileWriter { path, data, header, level } = self;
         let index = BamIndexBuilder {
             index_builder: IndexBuilder::for_longest_sequence(header.max_sequence_bp(), None),
             path: &path,
@@ -54,7 +54,7 @@ impl BamFile {
             header: &header,
         };
         let (data, index) = write_bam_stream(&header, level, threads, data, Some(index), next)?;
-        let records = IndexedFormat::Bam { sequences: header.num_sequences() };
+        let records = IndexedRecordFormat::Bam { sequences: header.num_sequences() };
         if let Some(index) = index {
             indexed_file::write_index_and_add_files(&path, data, index.index_builder, &records, set)?;
         }
@@ -219,7 +219,7 @@ fn record_position(record: Record<'_>) -> Option<RecordPosition> {
     Some(RecordPosition {
         sequence: record.sequence_index()? as usize,
         start,
-        end: start + (record.ref_span().max(1) - 1) as usize,
+        end: start + (record.ref_span_bp().max(1) - 1) as usize,
         is_aligned: !record.has_any_flag(flag::UNMAPPED),
     })
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::Error;
 use super::loser_tree::{SortItem, TEMPLATE_ORDINAL_BYTES};
-use super::markdup::{MarkdupOptions, TemplateEnds};
+use super::markdup::{BlockReadEnds, MarkdupOptions};
 use super::record::{self, Record, flag};
 
 /// Sort item of a BAM record: the ordinal of its template, then the encoded record.
 #[derive(Debug)]
-pub(crate) struct AlignmentItem;
+pub(crate) struct RecordSortItem;
 
-impl SortItem for AlignmentItem {
+impl SortItem for RecordSortItem {
     type Key = u64;
     const MAX_KEY: u64 = u64::MAX;
 
@@ -30,7 +30,7 @@ impl SortItem for AlignmentItem {
 pub struct SortedBlock {
     /// Sort items of the records. The template ordinals count from 0.
     pub(super) items: Vec<u8>,
-    pub(super) ends: TemplateEnds,
+    pub(super) ends: BlockReadEnds,
     pub(super) num_records: u64,
     pub(super) num_templates: u64,
 }
@@ -88,7 +88,7 @@ impl BlockSorter {
     pub fn sort_records(&mut self, records: &[u8]) -> Result<SortedBlock, Error> {
         self.sort_keys.clear();
         self.record_offsets.clear();
-        let mut ends = TemplateEnds::default();
+        let mut ends = BlockReadEnds::default();
         let mut template = TemplateRecords::default();
         let mut ordinal = 0;
         let mut rest = records;
@@ -122,7 +122,7 @@ impl BlockSorter {
         })
     }
 
-    fn push_template_ends(&self, template: &TemplateRecords<'_>, ordinal: u64, ends: &mut TemplateEnds) {
+    fn push_template_ends(&self, template: &TemplateRecords<'_>, ordinal: u64, ends: &mut BlockReadEnds) {
         if let Some(marking) = &self.marking {
             ends.push_template(template.primary, marking, ordinal);
         }

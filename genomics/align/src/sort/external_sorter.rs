@@ -124,7 +124,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
     }
 
     /// Starts the final merge of all items, in memory and in the spill file.
-    pub(crate) fn merge_runs(mut self) -> Result<LoserTree<I>, Error> {
+    pub(crate) fn start_final_merge(mut self) -> Result<LoserTree<I>, Error> {
         self.wait_for_run()?;
         let runs = self.runs.into_iter().map(|(_, run)| run).collect();
         LoserTree::start_merge(runs, self.in_memory_runs.into(), &self.spill, self.threads)

@@ -26,20 +26,20 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use genuma_work::publish::FileSet;
+use genuma_work::publish::AtomicFileSet;
 
 use crate::bgzf::CompressionLevel;
 use crate::indexed_file;
-use block_sorter::AlignmentItem;
+use block_sorter::RecordSortItem;
 use external_sorter::ExternalSorter;
 use loser_tree::{InMemoryRun, LoserTree, MergedItem, TEMPLATE_ORDINAL_BYTES};
 use markdup::{DuplicateCounts, DuplicateFinder, DuplicateFlags, MarkdupOptions};
 use record::Record;
 use spill_file::SortedRunFile;
 
-pub use bam_file::BamFile;
+pub use bam_file::BamFileWriter;
 pub use block_sorter::{BlockSorter, SortedBlock};
-pub use cram::{CramFile, CramVersion};
+pub use cram::{CramFileWriter, CramVersion};
 pub use header::SortedFileHeader;
 
 /// Why records cannot be sorted or written.
@@ -102,7 +102,7 @@ pub struct SortSummary {
 
 /// Sorts records by coordinate and marks duplicates; see the module documentation.
 pub struct Sorter {
-    alignments: ExternalSorter<AlignmentItem>,
+    alignments: ExternalSorter<RecordSortItem>,
     duplicate_finder: Option<DuplicateFinder>,
     marking: Option<Arc<MarkdupOptions>>,
     spill: Arc<SortedRunFile>,
@@ -149,10 +149,10 @@ impl Sorter {
     /// # Errors
     /// A file cannot be written, the spill file cannot be read, or a record cannot be indexed: its sequence is not in
     /// the header, or it ends beyond the last position that the index can represent.
-    pub fn write_bam(self, file: BamFile, set: &mut FileSet) -> Result<SortSummary, Error> {
+    pub fn write_bam(self, file: BamFileWriter, set: &mut AtomicFileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        file.write_records(threads, |out| records.append_next(out), set)?;
+        file.write_records_and_index(threads, |out| records.append_next(out), set)?;
         Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
@@ -160,10 +160,10 @@ impl Sorter {
     ///
     /// # Errors
     /// A file cannot be written, or the spill file or the reference cannot be read.
-    pub fn write_cram(self, file: CramFile, set: &mut FileSet) -> Result<SortSummary, Error> {
+    pub fn write_cram(self, file: CramFileWriter, set: &mut AtomicFileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        file.write_records(threads, |out| records.append_next(out), set)?;
+        file.write_records_and_index(threads, |out| records.append_next(out), set)?;
         Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
@@ -194,14 +194,14 @@ impl Sorter {
             None => None,
         };
         let mark_whole_template = self.marking.is_some_and(|m| m.mark_whole_template);
-        let ordered = MarkedRecords { merge: self.alignments.merge_runs()?, marks, mark_whole_template };
+        let ordered = MarkedRecords { merge: self.alignments.start_final_merge()?, marks, mark_whole_template };
         Ok((ordered, summary, self.spill))
     }
 }
 
 /// Iterates over all records in sort order and sets their duplicate flags.
 struct MarkedRecords {
-    merge: LoserTree<AlignmentItem>,
+    merge: LoserTree<RecordSortItem>,
     marks: Option<DuplicateFlags>,
     mark_whole_template: bool,
 }

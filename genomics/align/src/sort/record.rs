@@ -39,15 +39,15 @@ pub(crate) struct Record<'a>(&'a [u8]);
 
 /// A CIGAR operation: length (bp) and operation code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CigarOpCode {
+pub(crate) struct BamCigarOp {
     pub(crate) len: u32,
     /// Operation code: index in `MIDNSHP=X`.
     pub(crate) kind: u8,
 }
 
-impl CigarOpCode {
-    fn new(encoded: u32) -> CigarOpCode {
-        CigarOpCode { len: encoded >> 4, kind: (encoded & 15) as u8 }
+impl BamCigarOp {
+    fn new(encoded: u32) -> BamCigarOp {
+        BamCigarOp { len: encoded >> 4, kind: (encoded & 15) as u8 }
     }
 
     /// Whether the operation consumes the reference: M, D, N, =, X.
@@ -195,18 +195,18 @@ impl<'a> Record<'a> {
     }
 
     /// The CIGAR operations, from the `CG` tag if the CIGAR was too long for its field.
-    pub(crate) fn cigar(self) -> impl DoubleEndedIterator<Item = CigarOpCode> + Clone + 'a {
+    pub(crate) fn cigar(self) -> impl DoubleEndedIterator<Item = BamCigarOp> + Clone + 'a {
         let at = self.cigar_offset();
         let words = self.long_cigar().unwrap_or(&self.0[at..at + 4 * self.num_cigar_ops()]);
-        words.chunks_exact(4).map(|w| CigarOpCode::new(u32_at(w, 0)))
+        words.chunks_exact(4).map(|w| BamCigarOp::new(u32_at(w, 0)))
     }
 
     /// Number of reference bases that the alignment covers.
-    pub(crate) fn ref_span(self) -> u64 {
+    pub(crate) fn ref_span_bp(self) -> u64 {
         let at = self.cigar_offset();
         let words = self.0[at..at + 4 * self.num_cigar_ops()].chunks_exact(4);
         words
-            .map(|w| CigarOpCode::new(u32_at(w, 0)))
+            .map(|w| BamCigarOp::new(u32_at(w, 0)))
             .filter(|op| op.consumes_reference())
             .map(|op| u64::from(op.len))
             .sum()

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::{Engine, ReadLayout};
-use genuma_align::header::{self, CommandProgram as Ran};
+use genuma_align::header::{self, ProgramWithCommandLine as Ran};
 use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::markdup::MarkdupOptions;
-use genuma_align::sort::{BamFile, SortOptions, SortedFileHeader, Sorter};
-use genuma_work::publish::FileSet;
+use genuma_align::sort::{BamFileWriter, SortOptions, SortedFileHeader, Sorter};
+use genuma_work::publish::AtomicFileSet;
 
 use crate::bench::{Bench, Files, assert_same, fill, sam};
 use crate::data::pairs;
@@ -40,13 +40,13 @@ fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], ma
     };
     let mut sorter = Sorter::new(&options);
     fill(engine, lanes, &mut sorter, marking).unwrap();
-    let file = BamFile::create(
+    let file = BamFileWriter::create(
         &bench.path("ours.bam"),
         SortedFileHeader::from_sam_header(&header).unwrap(),
         CompressionLevel::default(),
     )
     .unwrap();
-    let mut set = FileSet::default();
+    let mut set = AtomicFileSet::default();
     sorter.write_bam(file, &mut set).unwrap();
     set.publish_all().unwrap();
 }

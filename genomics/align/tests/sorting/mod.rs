@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::sort::markdup::MarkdupOptions;
-use genuma_align::sort::{BamFile, BlockSorter, Error, SortOptions, SortSummary, SortedFileHeader, Sorter};
-use genuma_work::publish::FileSet;
+use genuma_align::sort::{BamFileWriter, BlockSorter, Error, SortOptions, SortSummary, SortedFileHeader, Sorter};
+use genuma_work::publish::AtomicFileSet;
 
 /// A small random generator, so that the data never change.
 pub struct Random(pub u64);
@@ -122,8 +122,8 @@ impl Default for How {
 /// Sorts the records and writes them to `path`.
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<SortSummary, Error> {
     let header = SortedFileHeader::from_sam_header(&records.header)?;
-    let file = BamFile::create(path, header, CompressionLevel::from_number(how.level).expect("a level"))?;
-    let mut set = FileSet::default();
+    let file = BamFileWriter::create(path, header, CompressionLevel::from_number(how.level).expect("a level"))?;
+    let mut set = AtomicFileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
     set.publish_all().map_err(|error| Error::Output(error.into()))?;
     Ok(summary)

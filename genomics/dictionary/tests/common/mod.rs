@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, Error};
-use genuma_kmers::encode::{self, Kmer, reverse_complement_kmer};
+use genuma_kmers::encode::{self, KmerOnBothStrands, reverse_complement_kmer};
 
 /// Enough memory for the sets of the tests.
 pub const MEMORY_BYTES: u64 = 64 << 20;
@@ -48,9 +48,13 @@ pub fn build(counts: &Counts, k: u32, memory_bytes: u64) -> Result<Dictionary, E
 }
 
 /// A canonical k-mer, or its reverse complement.
-pub fn strand(key: u64, k: u32, reverse: bool) -> Kmer {
+pub fn strand(key: u64, k: u32, reverse: bool) -> KmerOnBothStrands {
     let other = reverse_complement_kmer(key, k);
-    if reverse { Kmer { forward: other, reverse: key } } else { Kmer { forward: key, reverse: other } }
+    if reverse {
+        KmerOnBothStrands { forward: other, reverse: key }
+    } else {
+        KmerOnBothStrands { forward: key, reverse: other }
+    }
 }
 
 /// The counts that the dictionary has for a k-mer, given by its number.

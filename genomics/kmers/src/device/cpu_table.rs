@@ -2,7 +2,7 @@
 
 use genuma_gpu::Error;
 
-use super::table::{DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, TableSizes};
+use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK};
 use crate::SPECTRUM_SLOTS;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_of_root};
 use crate::encode::{kmer_mask, reverse_complement_kmer};
@@ -12,9 +12,9 @@ const EMPTY_KEY: u64 = u64::MAX;
 
 /// Counter table of a device, computed by the CPU with plain loops. Tests compare the OpenCL tables with it.
 #[derive(Debug)]
-pub(crate) struct ReferenceDeviceTable<const S: usize> {
+pub(crate) struct CpuDeviceTable<const S: usize> {
     k: u32,
-    sizes: TableSizes,
+    sizes: LaneMemorySizes,
     class: RootClass,
     slots: usize,
     keys: Vec<u64>,
@@ -24,9 +24,9 @@ pub(crate) struct ReferenceDeviceTable<const S: usize> {
     row_counts: Vec<[u32; S]>,
 }
 
-impl<const S: usize> ReferenceDeviceTable<S> {
+impl<const S: usize> CpuDeviceTable<S> {
     /// Creates an empty table for `k`-mers.
-    pub(super) fn new(k: u32, sizes: TableSizes) -> Self {
+    pub(super) fn new(k: u32, sizes: LaneMemorySizes) -> Self {
         let (keys, counts) = (Vec::new(), Vec::new());
         let (row_keys, row_counts) = (Vec::new(), Vec::new());
         Self { k, sizes, class: RootClass::ALL_ROOTS, slots: 0, keys, counts, full: false, row_keys, row_counts }
@@ -94,7 +94,7 @@ impl<const S: usize> ReferenceDeviceTable<S> {
     }
 }
 
-impl<const S: usize> DeviceTable<S> for ReferenceDeviceTable<S> {
+impl<const S: usize> DeviceTable<S> for CpuDeviceTable<S> {
     type StagingMemory = Vec<u8>;
 
     fn allocate_staging(&self) -> Result<Vec<u8>, Error> {

@@ -22,27 +22,27 @@ const MIN_GAIN_SHARE: f64 = 0.05;
 
 /// Expected counting time without and with devices.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DeviceTimeGain {
+pub struct CountingTimesWithAndWithoutDevices {
     /// Counting time with threads alone, in seconds.
     pub threads_s: f64,
     /// Counting time with threads and devices, in seconds.
     pub with_devices_s: f64,
 }
 
-impl DeviceTimeGain {
+impl CountingTimesWithAndWithoutDevices {
     /// Whether the devices save enough time ([`MIN_GAIN_SHARE`]) to be used.
-    pub fn is_worthwhile(&self) -> bool {
+    pub fn are_devices_worthwhile(&self) -> bool {
         self.threads_s - self.with_devices_s > MIN_GAIN_SHARE * self.threads_s
     }
 
     /// Whether even an infinitely fast device would save enough time; tested before devices are searched.
-    pub fn could_be_worthwhile(kmers: u64, threads: usize) -> bool {
-        estimate_device_gain(
+    pub fn could_devices_be_worthwhile(kmers: u64, threads: usize) -> bool {
+        estimate_times_with_and_without_devices(
             kmers,
             threads,
             &[DeviceRates { copy_to_device_gbs: 1e9, copy_from_device_gbs: 1e9, atomic_updates_mops: 1e9, bytes: 0 }],
         )
-        .is_worthwhile()
+        .are_devices_worthwhile()
     }
 }
 
@@ -55,10 +55,17 @@ fn kmers_per_second(rates: &DeviceRates) -> f64 {
 }
 
 /// Estimates the counting time of `kmers` k-mers in bins, with threads and devices of the given speeds.
-pub fn estimate_device_gain(kmers: u64, threads: usize, devices: &[DeviceRates]) -> DeviceTimeGain {
+pub fn estimate_times_with_and_without_devices(
+    kmers: u64,
+    threads: usize,
+    devices: &[DeviceRates],
+) -> CountingTimesWithAndWithoutDevices {
     let cpu = threads.max(1) as f64 / (CPU_NS * 1e-9);
     let all = cpu + devices.iter().map(kmers_per_second).sum::<f64>();
-    DeviceTimeGain { threads_s: kmers as f64 / cpu, with_devices_s: kmers as f64 / all + DEVICE_STARTUP_S }
+    CountingTimesWithAndWithoutDevices {
+        threads_s: kmers as f64 / cpu,
+        with_devices_s: kmers as f64 / all + DEVICE_STARTUP_S,
+    }
 }
 
 #[cfg(test)]
@@ -72,14 +79,15 @@ mod tests {
             DeviceRates { copy_to_device_gbs: 24.0, copy_from_device_gbs: 24.0, atomic_updates_mops: 3000.0, bytes: 0 };
         let slow = DeviceRates { atomic_updates_mops: 10.0, ..fast };
         let human = 80_000_000_000;
-        assert!(estimate_device_gain(human, 16, &[fast]).is_worthwhile());
-        assert!(!estimate_device_gain(human, 16, &[slow]).is_worthwhile());
+        assert!(estimate_times_with_and_without_devices(human, 16, &[fast]).are_devices_worthwhile());
+        assert!(!estimate_times_with_and_without_devices(human, 16, &[slow]).are_devices_worthwhile());
         assert!(
-            estimate_device_gain(human, 16, &[fast, fast]).with_devices_s
-                < estimate_device_gain(human, 16, &[fast]).with_devices_s
+            estimate_times_with_and_without_devices(human, 16, &[fast, fast]).with_devices_s
+                < estimate_times_with_and_without_devices(human, 16, &[fast]).with_devices_s
         );
         assert!(
-            !DeviceTimeGain::could_be_worthwhile(100_000_000, 16) && DeviceTimeGain::could_be_worthwhile(human, 16)
+            !CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(100_000_000, 16)
+                && CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(human, 16)
         );
     }
 }

@@ -7,7 +7,7 @@ use genuma_gpu::Device;
 use super::Devices;
 use super::opencl::OpenClTable;
 use super::staged::RecordStaging;
-use super::table::{DeviceTable, TableSizes};
+use super::table::{DeviceTable, LaneMemorySizes};
 use crate::Error;
 use crate::bins::BinSource;
 use crate::counter_table::{CountTotals, CounterSink, RootClass};
@@ -102,7 +102,8 @@ impl DeviceLane {
         if !described.has_int64_atomics {
             return Err(unfit("it has no 64-bit atomics (cl_khr_int64_base_atomics)"));
         }
-        let sizes = TableSizes::for_memory::<S>(self.device_bytes, described.max_allocation_bytes, self.host_bytes);
+        let sizes =
+            LaneMemorySizes::for_memory::<S>(self.device_bytes, described.max_allocation_bytes, self.host_bytes);
         let sizes = sizes.ok_or_else(|| unfit("it has too little memory to count k-mers"))?;
         LaneCounter::new(k, OpenClTable::create_on_device(&self.device, k, sizes)?)
     }

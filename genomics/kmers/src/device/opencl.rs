@@ -14,7 +14,7 @@ use std::sync::Arc;
 use genuma_gpu::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, Error, KernelArg, PinnedHostBuffer};
 
 use super::table::{
-    DeviceTable, GatheredCounts, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_WORK_GROUP, TableSizes,
+    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_WORK_GROUP,
     WORK_GROUP_ITEMS,
 };
 use crate::SPECTRUM_SLOTS;
@@ -28,7 +28,7 @@ const STATE_WORDS: usize = 4;
 /// Counter table in the memory of an OpenCL device, with its kernels, buffers and command queue.
 #[derive(Debug)]
 pub(crate) struct OpenClTable<const S: usize> {
-    sizes: TableSizes,
+    sizes: LaneMemorySizes,
     class: RootClass,
     slots: usize,
     insert: DeviceKernel,
@@ -53,7 +53,7 @@ impl<const S: usize> OpenClTable<S> {
     ///
     /// # Errors
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
-    pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: TableSizes) -> Result<Self, Error> {
+    pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: LaneMemorySizes) -> Result<Self, Error> {
         let options = format!(
             "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_WORK_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
         );

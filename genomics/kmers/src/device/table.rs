@@ -72,7 +72,7 @@ pub(super) trait DeviceTable<const S: usize> {
 
 /// Sizes of the memory of a device lane on the device and on the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TableSizes {
+pub(super) struct LaneMemorySizes {
     /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
     /// time.
     pub staging_bytes: usize,
@@ -87,7 +87,7 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
     size_of::<u64>() + S * size_of::<u32>()
 }
 
-impl TableSizes {
+impl LaneMemorySizes {
     /// Bytes of the kernels' state and of the k-mer spectra of `S` samples.
     pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
@@ -123,13 +123,13 @@ mod tests {
     fn fits<const S: usize>() {
         for device in [64 << 10, 1 << 20, 1 << 30, 80 << 30] {
             for host in [64 << 10, 16 << 20, 1 << 30] {
-                let Some(sizes) = TableSizes::for_memory::<S>(device, device / 4, host) else {
+                let Some(sizes) = LaneMemorySizes::for_memory::<S>(device, device / 4, host) else {
                     assert!(device.min(host) < 1 << 20);
                     continue;
                 };
                 let all = (sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) * row_bytes::<S>();
                 let other =
-                    sizes.staging_bytes + 4 * (sizes.max_chunks + 1) + TableSizes::state_and_spectra_bytes::<S>();
+                    sizes.staging_bytes + 4 * (sizes.max_chunks + 1) + LaneMemorySizes::state_and_spectra_bytes::<S>();
                 assert!((2 * all + other) as u64 <= device && (all + other) as u64 <= host, "{sizes:?}");
                 assert!((sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) as u64 * 8 <= device / 4, "{sizes:?}");
             }
@@ -141,6 +141,6 @@ mod tests {
         fits::<1>();
         fits::<2>();
         fits::<8>();
-        assert_eq!(TableSizes::for_memory::<2>(16 << 10, 16 << 10, 1 << 20), None);
+        assert_eq!(LaneMemorySizes::for_memory::<2>(16 << 10, 16 << 10, 1 << 20), None);
     }
 }

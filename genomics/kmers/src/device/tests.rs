@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use genuma_gpu::{Device, DeviceTestSettings, find_devices};
 use genuma_machine::processor::SimdLevel;
 
-use super::cpu_table::ReferenceDeviceTable;
+use super::cpu_table::CpuDeviceTable;
 use super::lane::{LaneCounter, LaneError};
 use super::opencl::OpenClTable;
-use super::table::{DeviceTable, GatheredCounts, TableSizes};
+use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes};
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 use crate::superkmer::{KmerKeyBuffer, MAX_RECORD_BYTES, QualityMaskingPacker, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
@@ -22,7 +22,7 @@ use genuma_reads::{Mate, dna};
 struct Threads<const S: usize> {
     k: u32,
     vectors: SimdLevel,
-    sizes: TableSizes,
+    sizes: LaneMemorySizes,
     tally: CounterTable<S>,
     keys: Vec<u64>,
     counts: Vec<[u32; S]>,
@@ -55,7 +55,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
             let mut counts = [0; S];
             counts[record.sample] = 1;
             self.tally.add_keys(
-                keys.compute_keys_at_level(self.vectors, record.canonical_word(self.k), record.kmers, self.k),
+                keys.compute_keys_at_simd_level(self.vectors, record.canonical_word(self.k), record.kmers, self.k),
                 counts,
             );
         }
@@ -218,7 +218,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
         passes = counting.totals.passes;
     }
     let share = &mut counting.totals;
-    share.spectra.clear_zero_counts();
+    share.spectra.clear_entries_of_count_zero();
     for sample in 0..S {
         let mut spectrum = vec![0; SPECTRUM_SLOTS];
         for n in expected.values().map(|counts| counts[sample] as usize).filter(|&n| n > 0) {
@@ -231,7 +231,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
 }
 
 /// Tests all backends with the same records; returns the number of passes of each.
-fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) -> Vec<(String, u64)> {
+fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: LaneMemorySizes) -> Vec<(String, u64)> {
     let case = generated::<S>(k, reads, seed);
     let mut passes = Vec::new();
     for (i, &vectors) in SimdLevel::available_levels().iter().enumerate() {
@@ -239,7 +239,7 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
         let table = Threads { k, vectors, sizes, tally, keys, counts };
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
     }
-    passes.push(("twin".into(), holds("twin", ReferenceDeviceTable::new(k, sizes), k, &case)));
+    passes.push(("twin".into(), holds("twin", CpuDeviceTable::new(k, sizes), k, &case)));
     if let Some(device) = device() {
         let opencl = OpenClTable::create_on_device(&device, k, sizes).expect("a table");
         passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
@@ -247,7 +247,7 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: TableSizes) 
     passes
 }
 
-const AMPLE: TableSizes = TableSizes { staging_bytes: 1 << 20, max_chunks: 4097, max_slots: 1 << 16 };
+const AMPLE: LaneMemorySizes = LaneMemorySizes { staging_bytes: 1 << 20, max_chunks: 4097, max_slots: 1 << 16 };
 
 #[test]
 fn all_backends_count_alike() {
@@ -270,7 +270,7 @@ fn all_backends_count_edge_lengths() {
 #[test]
 fn results_do_not_depend_on_pieces_and_passes() {
     // A bin that is sent in many pieces, and has many times more k-mers than the table has slots.
-    let sizes = TableSizes { staging_bytes: 2048, max_chunks: 3, max_slots: 1024 };
+    let sizes = LaneMemorySizes { staging_bytes: 2048, max_chunks: 3, max_slots: 1024 };
     let passes = all_hold::<2>(31, 3000, 77, sizes);
     assert!(passes.iter().all(|(_, n)| *n > 9), "{passes:?}");
 }
@@ -278,7 +278,7 @@ fn results_do_not_depend_on_pieces_and_passes() {
 #[test]
 fn a_lost_device_leaves_complete_classes() {
     let case = generated::<2>(25, 2000, 9);
-    let sizes = TableSizes { staging_bytes: 4096, max_chunks: 5, max_slots: 1024 };
+    let sizes = LaneMemorySizes { staging_bytes: 4096, max_chunks: 5, max_slots: 1024 };
     let kmers = case.1.values().flatten().map(|&n| u64::from(n)).sum();
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);
@@ -295,7 +295,7 @@ fn a_lost_device_leaves_complete_classes() {
         if let Err(fault) = on_device {
             assert!(matches!(fault, LaneError::Device(_)) && device.is_lost(), "{fault:?}");
             losses += 1;
-            let mut rest = LaneCounter::new(25, ReferenceDeviceTable::new(25, AMPLE)).expect("ready");
+            let mut rest = LaneCounter::new(25, CpuDeviceTable::new(25, AMPLE)).expect("ready");
             rest.count_bin(kmers, read, &mut classes, &mut all).expect("counted");
         }
         assert!(all.kmers == case.1, "call {fail}");
@@ -306,7 +306,7 @@ fn a_lost_device_leaves_complete_classes() {
 #[test]
 fn errors_of_a_count_are_not_device_failures() {
     let case = generated::<2>(31, 100, 1);
-    let mut counting = LaneCounter::new(31, ReferenceDeviceTable::<2>::new(31, AMPLE)).expect("ready");
+    let mut counting = LaneCounter::new(31, CpuDeviceTable::<2>::new(31, AMPLE)).expect("ready");
     let mut all = All { fails: true, ..All::new(DeviceRowRequest::Roots) };
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);

@@ -37,7 +37,7 @@ impl Scatter for CpuScatter {
         cutter.cut_into_super_kmers(read, |super_kmer| {
             kmers += super_kmer.kmers as u64;
             if let Some(bin) = layout.bin_of_minimizer(super_kmer.minimizer) {
-                buffers.prefetch_bin(bin);
+                buffers.prefetch_buffer_of_bin(bin);
                 super_kmers.push((bin, super_kmer));
             }
         });

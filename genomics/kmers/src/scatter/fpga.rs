@@ -70,7 +70,7 @@ impl FpgaScatter {
     /// Sends the batch to the device and returns its reply; `None` if the CPU must scatter the batch.
     fn run_device(&mut self, sample: u8) -> Option<FpgaReply> {
         let DeviceState::Running(device) = &mut self.device else { return None };
-        let bins = device.num_bins() * self.lanes.len();
+        let bins = device.num_device_bins_per_lane() * self.lanes.len();
         let expected = (self.bases as f64 * EXPECTED_BYTES_PER_BASE) as usize / bins;
         let max_lines = (BIN_MEMORY_FACTOR * expected / LINE_BYTES + 2).min(usize::from(u16::MAX)) as u16;
         let beats = interleave_lanes(&self.lanes);
@@ -126,11 +126,11 @@ impl Scatter for FpgaScatter {
 
     fn finish_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
         if !matches!(self.device, DeviceState::Running(_)) {
-            self.fpga.add_batch(false);
+            self.fpga.count_batch(false);
             return self.cpu.finish_batch(sample, buffers);
         }
         let reply = self.run_device(sample);
-        self.fpga.add_batch(reply.is_some());
+        self.fpga.count_batch(reply.is_some());
         let written = match reply {
             Some(reply) => self.write_records(&reply, buffers)?,
             None => self.repeat_batch(sample, buffers)?,

@@ -53,13 +53,13 @@ impl SimulatedFpga {
     }
 
     /// Counts a batch: `on_device` says whether the device scattered it, or a thread did so instead.
-    pub(super) fn add_batch(&self, on_device: bool) {
+    pub(super) fn count_batch(&self, on_device: bool) {
         self.statistics.total.fetch_add(1, Relaxed);
         self.statistics.on_device.fetch_add(u64::from(on_device), Relaxed);
     }
 
     /// Number of batches in total, and of those that the device scattered.
-    pub fn num_batches(&self) -> [u64; 2] {
+    pub fn num_total_and_device_batches(&self) -> [u64; 2] {
         [&self.statistics.total, &self.statistics.on_device].map(|number| number.load(Relaxed))
     }
 }
@@ -162,7 +162,7 @@ impl FpgaSimulatorProcess {
     }
 
     /// Number of device bins of a lane.
-    pub(super) fn num_bins(&self) -> usize {
+    pub(super) fn num_device_bins_per_lane(&self) -> usize {
         self.bins as usize
     }
 
@@ -187,7 +187,7 @@ impl FpgaSimulatorProcess {
         // Overflow, and clock cycles, which are not used here.
         let mut head = [0; 12];
         self.output.read_exact(&mut head)?;
-        let mut sizes = vec![0; 4 * self.num_lanes() * self.num_bins()];
+        let mut sizes = vec![0; 4 * self.num_lanes() * self.num_device_bins_per_lane()];
         self.output.read_exact(&mut sizes)?;
         let sizes = sizes.as_chunks::<4>().0.iter().map(|&size| u32::from_le_bytes(size) as usize);
         let bins = sizes.map(|size| {

@@ -109,7 +109,7 @@ fn scatter_reads(
     let num_bins = layout.grid.num_bins();
     let pool =
         ExtentPool::create(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
-    let bins = Bins::empty(num_bins, pool.expect("a pool"));
+    let bins = Bins::create_empty(num_bins, pool.expect("a pool"));
     let mut buffers = BinBuffers::allocate(&bins, 256);
     let mut packer = QualityMaskingPacker::with_min_base_quality(MIN_QUALITY);
     let mut sum = ScatteredRecords::default();
@@ -205,7 +205,8 @@ fn the_simulated_fpga_gives_the_records_of_the_definition() {
                 Box::new(FpgaScatter::new(layout, fpga))
             });
             // Batches that a thread scattered prove nothing.
-            let batches: Vec<[u64; 2]> = fpgas.borrow().iter().map(SimulatedFpga::num_batches).collect();
+            let batches: Vec<[u64; 2]> =
+                fpgas.borrow().iter().map(SimulatedFpga::num_total_and_device_batches).collect();
             assert!(batches.iter().all(|&[_, on_device]| on_device > 0), "k {k}: {batches:?}");
         }
     }
@@ -227,7 +228,7 @@ fn a_lost_or_overflowing_fpga_changes_nothing() {
         let mut scatter = FpgaScatter::new(layout, fpga.clone());
         let found = scatter_reads(&mut scatter, &reads, 2, &layout, 100);
         assert!(found == expected, "the simulator ends after {batches} batches");
-        assert_eq!(fpga.num_batches(), [3, on_device]);
+        assert_eq!(fpga.num_total_and_device_batches(), [3, on_device]);
     }
 }
 
@@ -240,7 +241,7 @@ fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
         let mut scatter = FpgaScatter::new(layout, SimulatedFpga::with_program(program.into(), Vec::new()));
         let folder = tempfile::tempdir().expect("a folder");
         let pool = ExtentPool::create(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
-        let bins = Bins::empty(16, pool.expect("a pool"));
+        let bins = Bins::create_empty(16, pool.expect("a pool"));
         let mut packer = QualityMaskingPacker::with_min_base_quality(0);
         let read = packer.pack_and_mask_read(Mate { seq: b"ACGT", qual: b"IIII" });
         let failed = scatter.scatter_read(read, 0, &mut BinBuffers::allocate(&bins, 256)).expect_err("no simulator");

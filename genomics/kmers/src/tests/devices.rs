@@ -20,7 +20,9 @@ fn two() -> Option<Devices> {
     static TWO: OnceLock<Option<Devices>> = OnceLock::new();
     // Each test has its own statistics.
     TWO.get_or_init(|| {
-        devices(&DeviceTestSettings::default().with_memory_limit(700 << 10).with_sub_devices(2).with_exclusive_device())
+        devices(
+            &DeviceTestSettings::default().with_memory_limit(700 << 10).with_sub_devices(2).with_device_working_alone(),
+        )
     })
     .clone()
 }
@@ -52,7 +54,7 @@ fn sorted_kmers_do_not_depend_on_devices() {
         let expected = sorted_by_definition(&reads, k, least);
         let params = CountParams { devices: two.clone(), ..files.params(k) };
         let scattered =
-            ScatteredReads::<2>::read_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
+            ScatteredReads::<2>::scatter_lanes(&files.lanes, &params, &ProgressCounters::default()).expect("read");
         let sorted = scattered.count_and_sort(least).expect("counted");
         let mut found = Vec::new();
         let done = sorted.for_each_kmer(|kmer, &counts| {
@@ -75,7 +77,7 @@ fn threads_count_what_lost_devices_leave() {
             .with_memory_limit(700 << 10)
             .with_sub_devices(2)
             .with_failing_call(fail)
-            .with_exclusive_device();
+            .with_device_working_alone();
         let Some(devices) = devices(&trial) else { return };
         let params = CountParams { devices: devices.clone(), ..files.params(31) };
         assert_counts(&files, &params, None, &roots);
@@ -112,7 +114,7 @@ fn results_do_not_depend_on_a_simulated_fpga() {
         let params = CountParams { devices, ..files.params(k) };
         assert_counts(&files, &params, None, &roots);
         assert_counts(&files, &params, Some(SMALL), &roots);
-        let [all, on_device] = fpga.num_batches();
+        let [all, on_device] = fpga.num_total_and_device_batches();
         assert!(on_device > 0 && on_device <= all, "{on_device} of {all} batches");
     }
 }

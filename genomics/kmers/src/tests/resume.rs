@@ -9,13 +9,18 @@ fn spills(files: &Files) -> [PathBuf; 2] {
 }
 
 fn read(files: &Files, params: &CountParams) -> BinnedReadsCheckpoint {
-    BinnedReadsCheckpoint::create::<2>(&files.lanes, params, &ProgressCounters::default(), &spills(files)[0])
-        .expect("read")
+    BinnedReadsCheckpoint::scatter_and_create::<2>(
+        &files.lanes,
+        params,
+        &ProgressCounters::default(),
+        &spills(files)[0],
+    )
+    .expect("read")
 }
 
 fn count_on(files: &Files, read: BinnedReadsCheckpoint, params: &CountParams) -> Result<CountedKmersCheckpoint, Error> {
     let [bins, parts] = spills(files);
-    CountedKmersCheckpoint::create::<2>(read, &bins, params, 2, &parts)
+    CountedKmersCheckpoint::count_and_create::<2>(read, &bins, params, 2, &parts)
 }
 
 fn all_of(sorted: &SortedKmers<2>) -> Result<Vec<(u64, [u32; 2])>, Error> {
@@ -39,7 +44,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
     for k in [12, 24, 31, 32] {
         let expected = sorted_by_definition(&reads, k, 2);
         let whole =
-            ScatteredReads::<2>::read_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
+            ScatteredReads::<2>::scatter_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
         let whole = whole.and_then(|scattered| scattered.count_and_sort(2)).expect("counted");
         // More and less than before; bins of the first run, threads and memory of the second.
         for [first, second, third] in [
@@ -49,7 +54,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
         ] {
             let counted = count_on(&files, read(&files, &first), &second).expect("counted");
             let sorted = counted.open_sorted_kmers::<2>(&third, &spills(&files)[1]).expect("there");
-            sorted.shrink_to(0).expect("nothing is in memory");
+            sorted.shrink_memory_to(0).expect("nothing is in memory");
             assert!(all_of(&sorted).expect("readable") == expected, "k {k}, {first:?}, {second:?}, {third:?}");
             assert_eq!(sorted.len(), expected.len() as u64);
             assert_eq!(sorted.spectra, whole.spectra);
@@ -106,7 +111,7 @@ fn damage_between_runs_is_reported() {
             spoil(path);
             let said = if path == &bins {
                 let to = parts.with_extension("other");
-                CountedKmersCheckpoint::create::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
+                CountedKmersCheckpoint::count_and_create::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
             } else {
                 sort()
             };
@@ -125,7 +130,12 @@ fn a_full_disk_is_reported_with_the_file_name() {
     let files = Files::new(&awkward_reads(200, 11));
     let full = files.dir.path().join("full.bins");
     std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
-    let said = BinnedReadsCheckpoint::create::<2>(&files.lanes, &files.params(31), &ProgressCounters::default(), &full);
+    let said = BinnedReadsCheckpoint::scatter_and_create::<2>(
+        &files.lanes,
+        &files.params(31),
+        &ProgressCounters::default(),
+        &full,
+    );
     let said = said.expect_err("no room").to_string();
     let expected = format!("cannot write the k-mer spill file {} (0.", full.display());
     assert!(said.starts_with(&expected) && said.contains("No space left"), "{said}");

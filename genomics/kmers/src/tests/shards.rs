@@ -1,8 +1,8 @@
 //! Tests of counting the objects of shards, partition by partition.
 
 use super::*;
-use crate::{BinGrid, ShardKmerIndex, count_shards, min_memory_for_grid};
-use genuma_work::spill::{LocalObjectRange, SpillFile};
+use crate::{BinGrid, ShardKmerIndex, count_partition_from_shards, min_memory_for_grid};
+use genuma_work::spill::{LocalCopyOfObjectRange, SpillFile};
 
 /// Distributes the reads of both samples to `shards` shards, some without reads of a sample.
 fn cut(reads: &[Vec<Read>; 2], shards: usize) -> Vec<Files> {
@@ -24,7 +24,7 @@ fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardKmerIndex, Path
     let file = SpillFile::create("k-mer", &path).expect("a file");
     file.write_block(&[7; 1000], 1000).expect("room");
     let (scattered, _) =
-        ShardKmerIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || UnchangedPairs)
+        ShardKmerIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || KeepPairUnchanged)
             .expect("reads");
     (ShardKmerIndex::write_shard(scattered, grid, &file).expect("room"), path)
 }
@@ -59,14 +59,14 @@ fn results_do_not_depend_on_shards_and_partitions() {
             let folder = tempfile::tempdir().expect("a folder");
             let paths: Vec<PathBuf> = (0..shards).map(|i| folder.path().join(i.to_string())).collect();
             cut.iter().zip(&paths).for_each(|((_, bytes), path)| fs::write(path, bytes).expect("written"));
-            let inputs: Vec<(ShardKmerIndex, LocalObjectRange<'_>)> = objects
+            let inputs: Vec<(ShardKmerIndex, LocalCopyOfObjectRange<'_>)> = objects
                 .iter()
                 .zip(paths.iter().zip(&cut))
                 .map(|((shard, _), (path, (start, _)))| {
-                    (shard.clone(), LocalObjectRange { name: "shard", path, object_offset: *start })
+                    (shard.clone(), LocalCopyOfObjectRange { name: "shard", path, object_offset: *start })
                 })
                 .collect();
-            let counted = count_shards(&inputs, &params, &ProgressCounters::default(), |kmers| {
+            let counted = count_partition_from_shards(&inputs, &params, &ProgressCounters::default(), |kmers| {
                 assert_eq!(*kmers, stats.kmers);
                 all
             })
@@ -91,13 +91,15 @@ fn mismatched_or_damaged_shards_are_reported() {
     let (other, _) = scattered(&files, BinGrid { num_partitions: 2, bins_per_partition: 5 }, 64 << 20);
     // Overwrites the object of the other shard.
     let (shard, path) = scattered(&files, grid, 64 << 20);
-    let file = LocalObjectRange { name: "scatter-1.obj", path: &path, object_offset: 0 };
+    let file = LocalCopyOfObjectRange { name: "scatter-1.obj", path: &path, object_offset: 0 };
     let params = |number| CountParams {
         partition: Partition::from_number_and_total(number, 2).expect("one"),
         ..files.params(31)
     };
-    let told = |shards: &[(ShardKmerIndex, LocalObjectRange<'_>)], params: &CountParams| {
-        count_shards(shards, params, &ProgressCounters::default(), |_| all).expect_err("a fault").to_string()
+    let told = |shards: &[(ShardKmerIndex, LocalCopyOfObjectRange<'_>)], params: &CountParams| {
+        count_partition_from_shards(shards, params, &ProgressCounters::default(), |_| all)
+            .expect_err("a fault")
+            .to_string()
     };
     let mixed = [(shard.clone(), file), (other, file)];
     assert!(told(&mixed, &params(0)).contains("different number of partitions"));
@@ -110,14 +112,14 @@ fn mismatched_or_damaged_shards_are_reported() {
     let said = told(&[(shard.clone(), file)], &params(1));
     assert!(said.contains("scatter-1.obj (k-mer part) is damaged"), "{said}");
     assert!(said.contains("run the step that made it again"), "{said}");
-    assert!(count_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
+    assert!(count_partition_from_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
     let least = CountParams { memory_bytes: min_memory_for_grid(grid, 2) - 1, ..files.params(31) };
     let refused = ShardKmerIndex::scatter_lanes(
         &files.lanes,
         BinGrid { num_partitions: 64, bins_per_partition: 256 },
         &least,
         &ProgressCounters::default(),
-        || UnchangedPairs,
+        || KeepPairUnchanged,
     );
     assert!(refused.expect_err("too little").to_string().contains("too little"));
 }

@@ -170,7 +170,7 @@ fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64
             let letter = case.letters[i - 1];
             let score = match letter {
                 _ if !is_base(letter) => i64::from(AMBIGUOUS_BASE_SCORE),
-                _ if BASE_LETTERS[usize::from(view.base_at(at))] == letter => equal,
+                _ if BASE_LETTERS[usize::from(view.base_code_at(at))] == letter => equal,
                 _ => -differs,
             };
             let start = if i == 1 { 0 } else { -left };
@@ -213,7 +213,7 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
                     let letter = case.letters[at];
                     score += match letter {
                         _ if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
-                        _ if BASE_LETTERS[usize::from(view.base_at(target))] == letter => options.match_score,
+                        _ if BASE_LETTERS[usize::from(view.base_code_at(target))] == letter => options.match_score,
                         _ => -options.mismatch_penalty,
                     };
                     (at, target) = (at + 1, target + 1);

@@ -13,8 +13,8 @@ use bytemuck::Zeroable as _;
 use genuma_work::parallel;
 
 use super::{
-    Bucket, CONTIG_GAP_BP, CONTINUES_FLAG, COUNT_SHIFT, Contig, EDGE_PADDING_BP, Error, IndexHeader, MAGIC,
-    MAX_SINGLE_POSITIONS, PARTITIONS, SECTION_ALIGNMENT_BYTES, SLOTS_PER_BUCKET, SPARE_BUCKETS, split_hash,
+    Bucket, CONTINUES_FLAG, COUNT_SHIFT, Contig, EDGE_PADDING_BP, Error, IndexHeader, MAGIC, MAX_SINGLE_POSITIONS,
+    MIN_PADDING_BETWEEN_CONTIGS_BP, PARTITIONS, SECTION_ALIGNMENT_BYTES, SLOTS_PER_BUCKET, SPARE_BUCKETS, split_hash,
 };
 use crate::bases::{BASES_PER_WORD, is_base, pack_word};
 use crate::syncmers::{SEED_BP, Syncmer, SyncmerFinder};
@@ -61,7 +61,7 @@ pub struct ReferenceBuilder {
 impl ReferenceBuilder {
     /// Begins the contig `name`; the bases added next belong to it.
     pub fn begin_contig(&mut self, name: String) {
-        let gap = if self.contigs.is_empty() { EDGE_PADDING_BP } else { CONTIG_GAP_BP };
+        let gap = if self.contigs.is_empty() { EDGE_PADDING_BP } else { MIN_PADDING_BETWEEN_CONTIGS_BP };
         self.pad(gap);
         self.contigs.push(Contig { name, start: self.at, length: 0 });
     }

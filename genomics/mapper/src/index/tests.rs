@@ -144,7 +144,7 @@ fn bases_are_the_references_and_holes_where_it_has_none() {
         for (at, letter) in (contig.start..).zip(letters) {
             let hole = !view.ambiguous_ranges_in(at..at + 1).is_empty();
             assert_eq!(hole, !is_base(*letter));
-            assert!(hole || BASE_LETTERS[usize::from(view.base_at(at))] == letter.to_ascii_uppercase());
+            assert!(hole || BASE_LETTERS[usize::from(view.base_code_at(at))] == letter.to_ascii_uppercase());
         }
     }
 }
@@ -253,7 +253,7 @@ fn a_head_with_other_bits_is_refused_or_makes_sense() {
                             .all(|contig| contig.start >= EDGE_PADDING_BP && contig.end() + EDGE_PADDING_BP <= bases)
                     );
                     for at in (0..bases + 70_000).step_by(50) {
-                        view.contig_at(at);
+                        view.contig_index_at(at);
                         view.ambiguous_ranges_in(at..at + 40);
                     }
                 }
@@ -279,7 +279,7 @@ fn sequences_and_holes_are_those_of_a_naive_search() {
     let random: Vec<u64> = (0..5000).map(|_| dice.roll(bases as usize) as u64).collect();
     for at in edges.chain(random) {
         let naive = view.contigs.iter().position(|contig| at < contig.end()).unwrap_or(view.contigs.len() - 1);
-        assert_eq!(view.contig_at(at), naive, "{at}");
+        assert_eq!(view.contig_index_at(at), naive, "{at}");
         assert_eq!(view.contig_bounds(at), view.contigs[naive].start..view.contigs[naive].end());
         for length in [1, 25, 300, 100_000] {
             let range = at..at + length;

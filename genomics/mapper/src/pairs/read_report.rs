@@ -63,7 +63,7 @@ pub(super) fn single_read_mapq(
     which: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    let rivals = mapping_quality::find_rival_placements(&read.placements, which, read.length, options);
+    let rivals = mapping_quality::find_rival_placement_scores(&read.placements, which, read.length, options);
     let place = &read.placements[which];
     // Seeds in other parts of the read say nothing about this segment.
     let (from, to) = place.aligned_range_as_sequenced(read.length);
@@ -101,8 +101,9 @@ impl ReadReport {
         let instead = || good(assembled).then(|| (assembled, single_read_mapq(mapped, read, assembled, options)));
         let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
         let Some((primary, quality)) = primary else { return };
-        let next =
-            |which| mapping_quality::find_rival_placements(placements, which, read.length, options).best.unwrap_or(0);
+        let next = |which| {
+            mapping_quality::find_rival_placement_scores(placements, which, read.length, options).best.unwrap_or(0)
+        };
         let piece =
             |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
         self.segments.push(piece(primary, quality));

@@ -63,7 +63,7 @@ fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Told {
 }
 
 /// Reported segments and the counts of skipped reads.
-fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedReads) {
+fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, IncompleteSearchReadCounts) {
     let (view, options, vectors) = (index.view(), ScoringOptions::default(), SimdLevel::widest_available());
     let mut mapped = MappedReads::default();
     let all = reads.iter().map(Vec::as_slice);
@@ -72,30 +72,38 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, SkippedRe
     insert_sizes[1] = (300..500).collect();
     let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
     let (mut state, mut told) = (PairingBuffers::default(), Vec::new());
-    let contig = |place: &Placement| &view.contigs[view.contig_at(place.start())];
+    let contig = |place: &Placement| &view.contigs[view.contig_index_at(place.start())];
     let inserts = paired.then_some(&inserts);
-    complete_templates(&view, &options, vectors, &mut state, &mut mapped, inserts, |_, first, reports, proper| {
-        let of = |i: usize, report: &ReadReport| {
-            let line = |piece: &ReportedSegment| {
-                let place = &report.placements[piece.place];
-                let named = report.best_of_same_bases.iter().enumerate();
-                let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
-                Line {
-                    contig: contig(place).name.clone(),
-                    at: place.start() - contig(place).start,
-                    of: place.aligned_range_as_sequenced(reads[first + i].len()),
-                    score: place.score,
-                    quality: piece.mapq,
-                    next: piece.next_score,
-                    alt: piece.alt_score,
-                    named: named.map(|(i, _)| contig(&report.placements[i]).name.clone()).collect(),
-                }
+    pair_and_report_templates(
+        &view,
+        &options,
+        vectors,
+        &mut state,
+        &mut mapped,
+        inserts,
+        |_, first, reports, proper| {
+            let of = |i: usize, report: &ReadReport| {
+                let line = |piece: &ReportedSegment| {
+                    let place = &report.placements[piece.place];
+                    let named = report.best_of_same_bases.iter().enumerate();
+                    let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
+                    Line {
+                        contig: contig(place).name.clone(),
+                        at: place.start() - contig(place).start,
+                        of: place.aligned_range_as_sequenced(reads[first + i].len()),
+                        score: place.score,
+                        quality: piece.mapq,
+                        next: piece.next_score,
+                        alt: piece.alt_score,
+                        named: named.map(|(i, _)| contig(&report.placements[i]).name.clone()).collect(),
+                    }
+                };
+                report.segments.iter().map(line).collect()
             };
-            report.segments.iter().map(line).collect()
-        };
-        told.push((reports.iter().enumerate().map(|(i, report)| of(i, report)).collect(), proper));
-        Ok::<(), ()>(())
-    })
+            told.push((reports.iter().enumerate().map(|(i, report)| of(i, report)).collect(), proper));
+            Ok::<(), ()>(())
+        },
+    )
     .unwrap();
     (told, state.skipped)
 }

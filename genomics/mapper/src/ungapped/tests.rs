@@ -82,7 +82,7 @@ proptest! {
             let strand = packed.read_strand(0, reverse);
             let count = vectors.run_at_level(
                 #[inline(always)]
-                || count_mismatches(words, at as u64, strand, &mut masks),
+                || mask_and_count_mismatches(words, at as u64, strand, &mut masks),
             );
             prop_assert_eq!(count as usize, differing.len());
             prop_assert_eq!(&mismatch_positions(&masks, 0, letters.len()).collect::<Vec<_>>(), &differing);
@@ -118,7 +118,7 @@ proptest! {
         };
         let mut masks = MismatchMasks::default();
         let strand = packed.read_strand(0, reverse);
-        count_mismatches(words, (at + off) as u64, strand, &mut masks);
+        mask_and_count_mismatches(words, (at + off) as u64, strand, &mut masks);
         let mut differing = vec![false; length];
         mismatch_positions(&masks, 0, length).for_each(|i| differing[i] = true);
         let all = (inside.0..inside.1).flat_map(|from| (from + 1..=inside.1).map(move |to| (from, to)));

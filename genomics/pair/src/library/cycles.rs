@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::overlap::overlap_positions;
 
 /// Number of sequencing cycles that are counted; later cycles are ignored.
-pub(crate) const MAX_CYCLES: usize = 1024;
+pub(crate) const MAX_COUNTED_CYCLES: usize = 1024;
 /// Number of distinct Phred qualities: 0 to 63; higher ones count as 63.
 pub(crate) const NUM_QUALITIES: usize = 64;
 /// Largest Phred quality of an unusable base: Illumina gives such a base quality 2.
@@ -101,12 +101,12 @@ pub(crate) const RANDOM_BASE_ERROR_PROBABILITY: f64 = 0.75;
 
 /// Error probability of each Phred quality, in billionths (at most 3/4).
 #[derive(Debug, Clone)]
-pub(crate) struct ErrorProbabilities([u64; NUM_QUALITIES]);
+pub(crate) struct ErrorProbabilityByQuality([u64; NUM_QUALITIES]);
 
-impl Default for ErrorProbabilities {
+impl Default for ErrorProbabilityByQuality {
     fn default() -> Self {
         // Qualities 0 and 1 would give more than 3/4, which is the error rate of random bases.
-        ErrorProbabilities(std::array::from_fn(|q| {
+        ErrorProbabilityByQuality(std::array::from_fn(|q| {
             (UNITS_PER_EXPECTED_ERROR * 10f64.powf(-(q as f64) / 10.0).min(RANDOM_BASE_ERROR_PROBABILITY)).round()
                 as u64
         }))
@@ -119,9 +119,9 @@ fn quality_of_letter(letter: u8) -> usize {
 
 impl CycleTallies {
     /// Counts the bases and qualities of a read pair before trimming.
-    pub(crate) fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilities) {
+    pub(crate) fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilityByQuality) {
         for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
-            let seen = mate.seq.len().min(MAX_CYCLES);
+            let seen = mate.seq.len().min(MAX_COUNTED_CYCLES);
             if cycles.len() < seen {
                 cycles.resize(seen, CycleTally::default());
             }
@@ -143,7 +143,7 @@ impl CycleTallies {
         codes: [&BaseCodes; 2],
         mates: [Mate<'_>; 2],
         fragment: usize,
-        chances: &ErrorProbabilities,
+        chances: &ErrorProbabilityByQuality,
     ) {
         let [one, two] = codes.map(BaseCodes::codes);
         let [of_one, of_two] = &mut self.by_mate;
@@ -153,7 +153,7 @@ impl CycleTallies {
         for i in overlap_positions(one.len(), two.len(), fragment) {
             let j = fragment - 1 - i;
             let (a, b) = (one[i], two[j]);
-            if a >= 4 || b >= 4 || i.max(j) >= MAX_CYCLES {
+            if a >= 4 || b >= 4 || i.max(j) >= MAX_COUNTED_CYCLES {
                 continue;
             }
             let [p, q] = [quality_of_letter(mates[0].qual[i]), quality_of_letter(mates[1].qual[j])];

@@ -57,7 +57,7 @@ impl DuplicateKeyCounts {
     /// mates, the same if the mates are swapped. Each mate must have at least that many bases.
     #[inline]
     pub fn add_pair(&mut self, mates: [PackedBases<'_>; 2]) {
-        let [one, two] = mates.map(|mate| mate.word_at(0) >> (64 - 2 * DUPLICATE_KEY_BASES_PER_MATE));
+        let [one, two] = mates.map(|mate| mate.word_from_base(0) >> (64 - 2 * DUPLICATE_KEY_BASES_PER_MATE));
         let key = hash_two_words(one.min(two), one.max(two));
         if key <= u64::MAX >> self.halvings {
             self.count_key(key, 1);
@@ -104,7 +104,7 @@ impl DuplicateKeyCounts {
 
     /// Summarises the kept keys: number of read pairs, number of distinct keys, and number of pairs whose key another
     /// pair has too.
-    pub(crate) fn count_pairs_and_keys(&self) -> DuplicateKeySummary {
+    pub(crate) fn summarise_pairs_and_keys(&self) -> DuplicateKeySummary {
         let mut counts = DuplicateKeySummary { pairs: 0, keys: self.keys.len() as u64, repeated_pairs: 0 };
         for &n in self.keys.values() {
             counts.pairs += u64::from(n);
@@ -153,7 +153,7 @@ mod tests {
         let whole = split(1, false);
         assert_eq!(whole, split(3, false));
         assert_eq!(whole, split(11, true));
-        let counts = whole.count_pairs_and_keys();
+        let counts = whole.summarise_pairs_and_keys();
         assert!(counts.keys <= MAX_KEYS as u64 && counts.keys > MAX_KEYS as u64 / 3);
         let copies = (counts.pairs - counts.keys) as f64 / counts.pairs as f64;
         assert!((copies - 0.25).abs() < 0.01, "{copies}");

@@ -101,14 +101,14 @@ pub struct ErrorMetrics {
     /// Errors per base that the Phred qualities of the compared bases predict; `None` if no bases were compared.
     pub expected_from_quality: Option<f64>,
     /// Shares of the 12 substitutions among all errors, as true base>read base: A>C, A>G, … T>G.
-    pub substitutions: Vec<SubstitutionShare>,
+    pub substitutions: Vec<SubstitutionErrorShare>,
     /// Measured error rate for each Phred quality.
     pub(crate) by_quality: Vec<SingleQualityErrorRate>,
 }
 
 /// One substitution (such as C>T) and its share of all sequencing errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubstitutionShare {
+pub struct SubstitutionErrorShare {
     /// True base and read base, such as `A>C`.
     pub change: String,
     /// Share of this substitution among all sequencing errors (0 to 1).
@@ -400,7 +400,7 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
     let changes = (0..16).filter(|i| i / 4 != i % 4).filter_map(|i| {
         let share =
             Estimate::from_binomial(disagreements.substitutions[i / 4][i % 4] / 2, disagreements.error_halves / 2)?;
-        Some(SubstitutionShare { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
+        Some(SubstitutionErrorShare { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
     });
     let qualities = disagreements.by_quality.iter().enumerate().filter_map(|(quality, &[compared, halves])| {
         let errors = Estimate::from_poisson(halves / 2, compared as f64)?;
@@ -453,7 +453,7 @@ fn correct_for_key_errors(observed: f64, pairs: f64, error_free: f64) -> (f64, f
 
 fn duplicate_metrics(tally: &LibraryTally, error_free: f64, expected_coincidences: Option<f64>) -> DuplicateMetrics {
     let counts @ DuplicateKeySummary { pairs, keys, repeated_pairs: repeated } =
-        tally.duplicate_keys.count_pairs_and_keys();
+        tally.duplicate_keys.summarise_pairs_and_keys();
     let copies = (pairs - keys) as f64;
     // Keys are sampled, not pairs.
     let seen = proportion(pairs - keys, pairs).and_then(|share| {

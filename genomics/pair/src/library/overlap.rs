@@ -44,7 +44,7 @@ fn fragment_from_end_seeds((one, first): (&BaseCodes, &[u8]), (two, second): (&B
 
 #[inline(always)]
 fn seed(read: PackedBases<'_>, at: usize) -> u32 {
-    (read.word_at(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
+    (read.word_from_base(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
 /// Calls `accept` with each position at which the read contains the seed, and returns the first result that is not

@@ -123,7 +123,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
     );
     repeats
         && (0..bases).step_by(WINDOW_STEP_BASES).any(|at| {
-            let window = read.word_at(at);
+            let window = read.word_from_base(at);
             window_has_motif(window, 6, ROTATIONS_OF_6.as_flattened())
                 || window_has_motif(window, 7, ROTATIONS_OF_7.as_flattened())
                 || window_has_motif(window, 5, ROTATIONS_OF_5.as_flattened())
@@ -132,7 +132,7 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
 
 /// Returns the index in `TELOMERE_MOTIFS` of the motif that a mate of the pair contains at least six times, if any.
 #[inline]
-pub(crate) fn find_telomere_motif(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
+pub(crate) fn find_telomere_motif_index(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());
     if pair.mates.iter().zip(packed).any(may) { find_longest_motif(pair) } else { None }
 }
@@ -213,7 +213,7 @@ mod tests {
             codes.encode_bases(seq, seq, 0);
             codes
         });
-        find_telomere_motif(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
+        find_telomere_motif_index(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
     }
 
     #[test]

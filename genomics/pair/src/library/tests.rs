@@ -84,7 +84,10 @@ fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::TrimCoun
             let mates = mates.each_ref().map(|[seq, qual]| Mate { seq, qual });
             let raw = ReadPair { name, mates };
             let cut = trimmer.trim_pair(raw);
-            observer.add_pair(&RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_untrimmed_mates() }, 1);
+            observer.add_pair(
+                &RawAndTrimmedPair { raw, trimmed: cut, packed: trimmer.packed_mates_before_adapter_trimming() },
+                1,
+            );
         }
         let [none, tumour] = observer.into_tallies().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());

@@ -88,12 +88,12 @@ pub struct DetectedSequence {
     /// shares any.
     pub most_similar: Option<String>,
     /// Detection of the sequence in the normal and in the tumour.
-    pub samples: [SequenceDetection; 2],
+    pub samples: [SequenceDetectionInSample; 2],
 }
 
 /// Detection of a screened sequence in one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SequenceDetection {
+pub struct SequenceDetectionInSample {
     /// Share of the markers that occur at least once in the sample (0 to 1).
     pub breadth: f64,
     /// Mean number of occurrences of a marker.
@@ -389,7 +389,11 @@ fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2
     }
 }
 
-fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadAndKmerTotals) -> SequenceDetection {
+fn detect_in_sample(
+    sequence: &SequenceMarkerCounts,
+    sample: usize,
+    reads: ReadAndKmerTotals,
+) -> SequenceDetectionInSample {
     let seen = &sequence.count_histograms[sample];
     let (marks, kmers) = (sequence.markers.max(1) as f64, sequence.kmers.max(1) as f64);
     let there = seen.iter().fold(0.0, |sum, &(_, n)| sum + f64::from(n));
@@ -410,5 +414,5 @@ fn detect_in_sample(sequence: &SequenceMarkerCounts, sample: usize, reads: ReadA
         "detected"
     };
     let word = word.to_owned();
-    SequenceDetection { breadth, depth, reads: number, reads_per_million: per_million, note: word }
+    SequenceDetectionInSample { breadth, depth, reads: number, reads_per_million: per_million, note: word }
 }

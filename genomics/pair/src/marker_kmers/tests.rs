@@ -51,7 +51,7 @@ fn reads(seq: &[u8], depth: f64, sample: usize, random: &mut Random, out: &mut V
 }
 
 fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> ContigCopiesAndScreen {
-    roots(all).iter().for_each(|root| markers.record_root(root));
+    roots(all).iter().for_each(|root| markers.record_root_counts(root));
     let of = |sample| ReadAndKmerTotals {
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
@@ -163,11 +163,11 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
             counters.into_iter().map(|(stem, counts)| RootCounters { root: stem, counts }).collect();
         assert!(roots.iter().all(|root| root.root <= kmer_mask(k - 2)));
         let marks = MarkerKmers::select_markers(k, Some(&path), None).unwrap().unwrap();
-        roots.iter().for_each(|root| marks.record_root(root));
+        roots.iter().for_each(|root| marks.record_root_counts(root));
         let whole = marks.take_recorded_counts();
         let mut parts = MarkerTally::default();
         for part in 0..3 {
-            roots.iter().filter(|root| root.root % 3 == part).for_each(|root| marks.record_root(root));
+            roots.iter().filter(|root| root.root % 3 == part).for_each(|root| marks.record_root_counts(root));
             let tally = marks.take_recorded_counts();
             parts = if part == 0 {
                 tally

@@ -25,7 +25,7 @@ const MAX_RECORD_BYTES: usize = 512 << 20;
 const MAX_HEADER_BYTES: usize = 1 << 30;
 
 /// A BAM file from which records are read.
-pub(super) struct BamFile<M> {
+pub(super) struct BamFileReader<M> {
     path: PathBuf,
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last whole record.
@@ -36,7 +36,7 @@ pub(super) struct BamFile<M> {
     pub(super) header: AlignedHeader,
 }
 
-impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
+impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
     /// Opens a BAM file and reads its header.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFile<M> {
     pub(super) fn open(path: &Path, progress: M, access: FileReadOptions) -> Result<Self, Error> {
         check_eof_marker(path, &EOF_BLOCK)?;
         let inflate = Decompressor::open(path, progress, &FileReadOptions { required_end: &EOF_BLOCK, ..access })?;
-        let mut bam = BamFile {
+        let mut bam = BamFileReader {
             path: path.into(),
             decompressor: inflate,
             carry_over: Vec::new(),

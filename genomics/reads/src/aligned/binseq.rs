@@ -12,7 +12,7 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 use crate::input_file::RawInputFile;
-use crate::umi::UmiTag;
+use crate::umi::UmiOrMoleculeId;
 
 use super::record_buffer::{RecordBuffer, SamFields, flag};
 use crate::record_counts::RecordCounts;
@@ -28,21 +28,21 @@ pub(super) fn little_endian_u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// A BINSEQ file that is being read.
-pub(super) struct BinseqFile<M> {
+pub(super) struct BinseqFileReader<M> {
     path: PathBuf,
     reader: BufReader<RawInputFile<M>>,
     /// Number of reads or pairs in the blocks read so far.
     pub(super) records_read: u64,
 }
 
-impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
+impl<M: Deref<Target = ProgressCounters>> BinseqFileReader<M> {
     /// Opens a file; reading starts at its first byte.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
         let reader = BufReader::with_capacity(DISK_CHUNK_BYTES, RawInputFile::open(path, None, progress, None)?);
-        Ok(BinseqFile { path: path.into(), reader, records_read: 0 })
+        Ok(BinseqFileReader { path: path.into(), reader, records_read: 0 })
     }
 
     /// Reads exactly as many bytes as `bytes` has.
@@ -86,7 +86,7 @@ impl<M: Deref<Target = ProgressCounters>> BinseqFile<M> {
     }
 
     /// Number of bytes that were read from disk and not used yet.
-    pub(super) fn read_ahead_bytes(&self) -> u64 {
+    pub(super) fn num_bytes_read_ahead(&self) -> u64 {
         self.reader.buffer().len() as u64
     }
 }
@@ -144,7 +144,7 @@ pub(super) struct BinseqRead<'a, 'b> {
 }
 
 /// Appends the reads of a block to a record buffer, in order.
-pub(super) struct BinseqReadWriter<'a> {
+pub(super) struct BinseqReadAppender<'a> {
     path: &'a Path,
     paired: bool,
     buffer: &'a mut RecordBuffer,
@@ -155,7 +155,7 @@ pub(super) struct BinseqReadWriter<'a> {
     scores: Vec<u8>,
 }
 
-impl<'a> BinseqReadWriter<'a> {
+impl<'a> BinseqReadAppender<'a> {
     /// Prepares to append the reads of a block to `buffer` and to count them in `counts`. `paired` is whether the file
     /// at `path` has pairs.
     pub(super) fn new(
@@ -164,7 +164,7 @@ impl<'a> BinseqReadWriter<'a> {
         buffer: &'a mut RecordBuffer,
         counts: &'a mut RecordCounts,
     ) -> Self {
-        BinseqReadWriter {
+        BinseqReadAppender {
             path,
             paired,
             buffer,
@@ -208,8 +208,15 @@ impl<'a> BinseqReadWriter<'a> {
         self.scores.clear();
         self.scores.extend(qual.iter().map(|score| score - b'!'));
         let name = named.unwrap_or(self.record_name.as_bytes());
-        let fields =
-            SamFields { flags, name, is_hard_clipped: false, seq, qual: &self.scores, umi: UmiTag::Missing, tags: &[] };
+        let fields = SamFields {
+            flags,
+            name,
+            is_hard_clipped: false,
+            seq,
+            qual: &self.scores,
+            umi: UmiOrMoleculeId::Missing,
+            tags: &[],
+        };
         self.buffer.push_read(record as u32, fields, self.counts)?;
         self.counts.records += 1;
         Ok(())

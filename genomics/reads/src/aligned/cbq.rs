@@ -15,7 +15,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    self, BinseqFile, BinseqRead, BinseqReadWriter, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
+    self, BinseqFileReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
@@ -33,8 +33,8 @@ const INDEX_HEADER_BYTES: usize = 24;
 const NUM_COLUMNS: usize = 7;
 
 /// A CBQ file from which blocks are read.
-pub(super) struct CbqFile<M> {
-    file: BinseqFile<M>,
+pub(super) struct CbqFileReader<M> {
+    file: BinseqFileReader<M>,
     paired: bool,
 }
 
@@ -60,20 +60,20 @@ struct DecodedColumns {
     letters: Vec<u8>,
 }
 
-impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
+impl<M: Deref<Target = ProgressCounters>> CbqFileReader<M> {
     /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
         check_eof_marker(path, INDEX_MAGIC)?;
-        let mut file = BinseqFile::open(path, progress)?;
+        let mut file = BinseqFileReader::open(path, progress)?;
         let mut header = [0; FILE_HEADER_BYTES];
         file.read_exact(&mut header)?;
         if header[7] != VERSION {
             return Err(Error::error_in_file(path, FileFault::Header("its version is not 1, the only supported one")));
         }
-        Ok(CbqFile { file, paired: header[8] & 1 != 0 })
+        Ok(CbqFileReader { file, paired: header[8] & 1 != 0 })
     }
 
     /// Reads the next block into `packed`; false if the file has no more blocks.
@@ -129,8 +129,8 @@ impl<M: Deref<Target = ProgressCounters>> CbqFile<M> {
     }
 
     /// Number of bytes of the file that were read ahead and are not in a block yet.
-    pub(super) fn read_ahead_bytes(&self) -> u64 {
-        self.file.read_ahead_bytes()
+    pub(super) fn num_bytes_read_ahead(&self) -> u64 {
+        self.file.num_bytes_read_ahead()
     }
 }
 
@@ -217,7 +217,7 @@ impl EncodedBlock {
         let mates = if self.paired { 2 } else { 1 };
         let length = |of: &[u8], read: usize| little_endian_u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
-        let mut put = BinseqReadWriter::new(path, self.paired, buffer, counts);
+        let mut put = BinseqReadAppender::new(path, self.paired, buffer, counts);
         for read in 0..self.num_records * mates {
             let to = at + length(lengths, read);
             let header = if name_lengths.is_empty() {

@@ -23,8 +23,8 @@ use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKS
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
-use crate::tags::{CarriedTags, RecordStrand};
-use crate::umi::UmiTag;
+use crate::tags::{CarriedTags, RecordStrandAndClipping};
+use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
 
 use super::cram_container::{ContainerLayout, SliceLayout, add_base_and_quality_series, read_container_bytes};
@@ -32,7 +32,7 @@ use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields, flag};
-use super::reference_cache::ReferenceCache;
+use super::reference_cache::ReferenceSearchPath;
 use crate::record_counts::RecordCounts;
 
 /// First bytes of every CRAM file, by which the format is recognised.
@@ -53,7 +53,7 @@ const DEFAULT_QUALITY: u8 = 30;
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// A CRAM file from which containers are read.
-pub(super) struct CramFile<M> {
+pub(super) struct CramFileReader<M> {
     path: PathBuf,
     reader: Reader<BufReader<RawInputFile<M>>>,
     context: Arc<DecodeContext>,
@@ -84,7 +84,7 @@ pub(super) struct EncodedContainer {
 /// of `REF_CACHE` and `REF_PATH`.
 struct ReferenceAdapter {
     genome: CramReference,
-    cache: ReferenceCache,
+    cache: ReferenceSearchPath,
     /// Lengths and MD5 sums of the sequences in the header of the file.
     sequences: HashMap<Vec<u8>, (usize, Option<String>)>,
 }
@@ -118,7 +118,7 @@ impl fasta::repository::Adapter for BlankAdapter {
     }
 }
 
-impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
+impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     /// Samples and reference sequences in the header.
     pub(super) fn header(&self) -> AlignedHeader {
         let groups = self.context.header.read_groups().values();
@@ -178,9 +178,9 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
         });
         let sequences = sequences.collect();
         let blank_reference = Repository::new(BlankAdapter { lengths });
-        let cache = ReferenceCache::from_environment();
+        let cache = ReferenceSearchPath::from_environment();
         let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
-        Ok(CramFile {
+        Ok(CramFileReader {
             path: path.into(),
             reader,
             context: Arc::new(DecodeContext { header, reference, blank_reference, genome: genome.clone() }),
@@ -231,7 +231,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFile<M> {
     }
 
     /// Number of bytes of the file that were read ahead and are not in a container yet.
-    pub(super) fn read_ahead_bytes(&self) -> u64 {
+    pub(super) fn num_bytes_read_ahead(&self) -> u64 {
         self.reader.get_ref().buffer().len() as u64
     }
 }
@@ -317,13 +317,14 @@ fn decode_container(
                     Err(error) => Err(to_error(error)),
                 };
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
-                let umi = UmiTag::from_tag_values(rx.as_deref(), mi.as_deref());
+                let umi = UmiOrMoleculeId::from_tag_values(rx.as_deref(), mi.as_deref());
                 if let Some(carried) = carried_tags {
                     all_tags.clear();
                     tags.iter().try_for_each(|tag| encode_tag(tag?, &mut all_tags)).map_err(to_error)?;
                     carried.check_tags(&all_tags).map_err(|fault| fault_in_record(number, fault))?;
                     carried_bytes.clear();
-                    let strand = RecordStrand { is_reverse: flags & flag::REVERSE != 0, is_hard_clipped: clipped };
+                    let strand =
+                        RecordStrandAndClipping { is_reverse: flags & flag::REVERSE != 0, is_hard_clipped: clipped };
                     carried.append_as_sequenced(&all_tags, strand, &mut carried_bytes);
                 }
                 let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);

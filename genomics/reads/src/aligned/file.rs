@@ -130,7 +130,7 @@ impl AlignedInput {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn has_tags(&self) -> Result<bool, Error> {
+    pub fn format_has_tags(&self) -> Result<bool, Error> {
         let format = AlignedFormat::detect_format(&self.path);
         let format = format.map_err(|source| Error::Read { path: self.path.clone(), source })?;
         Ok(matches!(format, Some(AlignedFormat::Bam | AlignedFormat::Cram)))

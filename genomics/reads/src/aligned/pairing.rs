@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, RecordFault};
 use crate::packed_read::{PackedReadRef, ReadPacker};
 use crate::pair_batch::Mate;
-use crate::umi::UmiTag;
+use crate::umi::UmiOrMoleculeId;
 
 use super::record_buffer::{ReadLocation, ReadNumber, RecordBuffer, check_no_equals_sign};
 use super::waiting_mates::{self, MateSearchResult, RemainingReads, WaitingMates, WaitingRead};
@@ -17,7 +17,7 @@ use crate::record_counts::RecordCounts;
 pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
     /// UMI from the tags of the first record of the template that has one.
-    pub(crate) umi: UmiTag<'a>,
+    pub(crate) umi: UmiOrMoleculeId<'a>,
     /// The carried tags of read 1 and of read 2, encoded as in BAM, with values in the order of sequencing.
     pub(crate) tags: [&'a [u8]; 2],
     /// Read 1 and read 2, if they are present. An unpaired read (without the SAM flag 0x1) is the first item.
@@ -147,7 +147,7 @@ impl MateMatcher {
             let there = mates.map(|at| !matches!(at, MateLocation::Missing));
             let name = buffer.name(&buffer.reads[*last as usize]);
             let umis = mates.iter().map(|at| match *at {
-                MateLocation::Missing => UmiTag::Missing,
+                MateLocation::Missing => UmiOrMoleculeId::Missing,
                 MateLocation::InRecordBuffer(read) => buffer.umi(&buffer.reads[read as usize]),
                 MateLocation::InFoundMates(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
             });
@@ -314,9 +314,9 @@ impl MateMatcher {
     }
 }
 
-/// The first UMI that is not [`UmiTag::Missing`].
-fn first_umi<'a>(mut umis: impl Iterator<Item = UmiTag<'a>>) -> UmiTag<'a> {
-    umis.find(|umi| *umi != UmiTag::Missing).unwrap_or_default()
+/// The first UMI that is not [`UmiOrMoleculeId::Missing`].
+fn first_umi<'a>(mut umis: impl Iterator<Item = UmiOrMoleculeId<'a>>) -> UmiOrMoleculeId<'a> {
+    umis.find(|umi| *umi != UmiOrMoleculeId::Missing).unwrap_or_default()
 }
 
 fn duplicate_primary_error(buffer: &RecordBuffer, read: &ReadLocation, path: &Path) -> Error {

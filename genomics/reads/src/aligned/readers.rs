@@ -17,15 +17,15 @@ use crate::read_structure::ReadStructures;
 use crate::tags::CarriedTags;
 use genuma_work::ProgressCounters;
 
-use super::bam::BamFile;
-use super::cbq::{self, CbqFile};
-use super::cram::{self, CramFile};
+use super::bam::BamFileReader;
+use super::cbq::{self, CbqFileReader};
+use super::cram::{self, CramFileReader};
 use super::file::{AlignedFormat, AlignedInput};
 use super::header::AlignedHeader;
 use super::pairing::{MateMatcher, TemplateReads};
 use super::record_buffer::RecordBuffer;
-use super::vbq::{self, VbqFile};
-use super::waiting_mates::{MAX_WAITING_MATES_BYTES, RemainingReads, WaitingMates};
+use super::vbq::{self, VbqFileReader};
+use super::waiting_mates::{MAX_WAITING_MATES_MEMORY_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
 /// Maximum number of templates with a missing mate that are delivered in one batch.
@@ -33,7 +33,7 @@ const TEMPLATES_PER_BATCH: usize = 1024;
 
 /// Resources for reading a file in addition to the reading threads.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadResources {
+pub(crate) struct FileReadingResources {
     /// Number of threads that decompress the file, in addition to the reading threads.
     inflate_threads: usize,
     /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
@@ -41,23 +41,23 @@ pub(crate) struct ReadResources {
     pipe_stop: Option<Arc<PipeReader>>,
 }
 
-impl ReadResources {
+impl FileReadingResources {
     /// Divides `threads` workers among `files` files that they read together: each file gets as many decompressing
     /// threads as are useful. Decompression is about a third of the work of reading. A single decompressing thread per
     /// file is no gain, because a worker would wait for it.
-    pub(crate) fn for_files(threads: usize, files: usize) -> ReadResources {
-        ReadResources::with_threads(threads / (3 * files.max(1)))
+    pub(crate) fn for_files(threads: usize, files: usize) -> FileReadingResources {
+        FileReadingResources::with_inflate_threads(threads / (3 * files.max(1)))
     }
 
     /// Resources with `threads` decompressing threads. With fewer than two, the reading thread decompresses, because a
     /// single decompressing thread saves no time. Pipes are not accepted.
-    pub(crate) fn with_threads(threads: usize) -> ReadResources {
-        ReadResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
+    pub(crate) fn with_inflate_threads(threads: usize) -> FileReadingResources {
+        FileReadingResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
     }
 
-    /// Also accepts pipes if `pipes` is present (see [`ReadResources::pipe_stop`]).
-    pub(crate) fn with_pipes(self, pipes: Option<Arc<PipeReader>>) -> ReadResources {
-        ReadResources { pipe_stop: pipes, ..self }
+    /// Also accepts pipes if `pipes` is present (see [`FileReadingResources::pipe_stop`]).
+    pub(crate) fn with_pipes(self, pipes: Option<Arc<PipeReader>>) -> FileReadingResources {
+        FileReadingResources { pipe_stop: pipes, ..self }
     }
 }
 
@@ -113,30 +113,30 @@ impl RecordChunk {
 
 /// An open BAM, CRAM or BINSEQ file.
 enum AlignedRecordFile<M> {
-    Bam(Box<BamFile<M>>),
-    Cbq(Box<CbqFile<M>>),
-    Cram(Box<CramFile<M>>),
-    Vbq(Box<VbqFile<M>>),
+    Bam(Box<BamFileReader<M>>),
+    Cbq(Box<CbqFileReader<M>>),
+    Cram(Box<CramFileReader<M>>),
+    Vbq(Box<VbqFileReader<M>>),
 }
 
 impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
-    fn open(of: &AlignedInput, progress: M, resources: &ReadResources) -> Result<Self, Error> {
+    fn open(of: &AlignedInput, progress: M, resources: &FileReadingResources) -> Result<Self, Error> {
         let pipes = resources.pipe_stop.clone();
         let unreadable = |source| Error::Read { path: of.path.clone(), source };
         Ok(match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
             Some(AlignedFormat::Cram) => {
                 let genome = &of.options.reference;
-                AlignedRecordFile::Cram(Box::new(CramFile::open(&of.path, progress, genome, pipes.as_ref())?))
+                AlignedRecordFile::Cram(Box::new(CramFileReader::open(&of.path, progress, genome, pipes.as_ref())?))
             }
-            Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFile::open(&of.path, progress)?)),
-            Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFile::open(&of.path, progress)?)),
+            Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFileReader::open(&of.path, progress)?)),
+            Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFileReader::open(&of.path, progress)?)),
             _ => {
                 let access = FileReadOptions {
                     inflate_threads: resources.inflate_threads,
                     pipe_stop: pipes,
                     ..FileReadOptions::default()
                 };
-                AlignedRecordFile::Bam(Box::new(BamFile::open(&of.path, progress, access)?))
+                AlignedRecordFile::Bam(Box::new(BamFileReader::open(&of.path, progress, access)?))
             }
         })
     }
@@ -173,12 +173,12 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     }
 
     /// Number of bytes of the file that were read ahead and are not in a record buffer yet, as far as known.
-    fn read_ahead_bytes(&self) -> u64 {
+    fn num_bytes_read_ahead(&self) -> u64 {
         match self {
             AlignedRecordFile::Bam(_) => 0,
-            AlignedRecordFile::Cbq(cbq) => cbq.read_ahead_bytes(),
-            AlignedRecordFile::Vbq(vbq) => vbq.read_ahead_bytes(),
-            AlignedRecordFile::Cram(cram) => cram.read_ahead_bytes(),
+            AlignedRecordFile::Cbq(cbq) => cbq.num_bytes_read_ahead(),
+            AlignedRecordFile::Vbq(vbq) => vbq.num_bytes_read_ahead(),
+            AlignedRecordFile::Cram(cram) => cram.num_bytes_read_ahead(),
         }
     }
 }
@@ -193,25 +193,32 @@ impl AlignedInput {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
             return Ok(AlignedHeader::default());
         }
-        Ok(match AlignedRecordFile::open(self, &ProgressCounters::default(), &ReadResources::with_threads(0))? {
-            AlignedRecordFile::Bam(bam) => bam.header,
-            AlignedRecordFile::Cram(cram) => cram.header(),
-            // CBQ, VBQ and BQ have neither read groups nor reference sequences.
-            AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => AlignedHeader::default(),
-        })
+        Ok(
+            match AlignedRecordFile::open(
+                self,
+                &ProgressCounters::default(),
+                &FileReadingResources::with_inflate_threads(0),
+            )? {
+                AlignedRecordFile::Bam(bam) => bam.header,
+                AlignedRecordFile::Cram(cram) => cram.header(),
+                // CBQ, VBQ and BQ have neither read groups nor reference sequences.
+                AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => AlignedHeader::default(),
+            },
+        )
     }
 }
 
 /// Checks the end-of-file marker and the header of a file.
-pub(crate) fn check_file(file: &AlignedInput) -> Result<(), Error> {
-    AlignedRecordFile::open(file, &ProgressCounters::default(), &ReadResources::with_threads(0)).map(drop)
+pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> {
+    AlignedRecordFile::open(file, &ProgressCounters::default(), &FileReadingResources::with_inflate_threads(0))
+        .map(drop)
 }
 
 /// Counts reads, bases, bytes of the packed reads, and bytes of the file, in about the first `max_bytes` bytes of the
 /// uncompressed records. `None` if the file cannot be read, which is reported when it is opened.
-pub(crate) fn estimate_contents(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
+pub(crate) fn count_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
     let (path, progress) = (&file.path, ProgressCounters::default());
-    let mut file = AlignedRecordFile::open(file, &progress, &ReadResources::with_threads(0)).ok()?;
+    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0)).ok()?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
     let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
@@ -232,7 +239,7 @@ pub(crate) fn estimate_contents(file: &AlignedInput, max_bytes: u64) -> Option<[
             packed_bytes += packed.len() as u64 + buffer.name(read).len() as u64 / 2;
         }
     }
-    Some([reads, bases, packed_bytes, progress.bytes_done() - file.read_ahead_bytes()])
+    Some([reads, bases, packed_bytes, progress.bytes_done() - file.num_bytes_read_ahead()])
 }
 
 fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
@@ -243,7 +250,7 @@ fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
         false => u64::MAX,
     };
     let folder = of.options.temp_folder.clone().unwrap_or_else(std::env::temp_dir);
-    Ok(WaitingMates::new(size, MAX_WAITING_MATES_BYTES, nearest_existing_folder(&folder)))
+    Ok(WaitingMates::new(size, MAX_WAITING_MATES_MEMORY_BYTES, nearest_existing_folder(&folder)))
 }
 
 /// The folder, or the nearest of its parents that exists. Input files are checked before the work folder is created.
@@ -260,7 +267,7 @@ pub(crate) struct SharedReader<'a> {
     /// Structures of reads whose bases contain UMIs; `None` if UMIs are taken from tags.
     structures: Option<&'a ReadStructures>,
     progress: &'a ProgressCounters,
-    resources: ReadResources,
+    resources: FileReadingResources,
     waiting_mates: Option<WaitingMates>,
     state: Mutex<SharedState<'a>>,
     /// Notified when a worker has added the unmatched reads of its records to the waiting mates.
@@ -302,7 +309,7 @@ impl<'a> SharedReader<'a> {
         sample: u8,
         structures: Option<&'a ReadStructures>,
         progress: &'a ProgressCounters,
-        resources: ReadResources,
+        resources: FileReadingResources,
     ) -> Result<Self, Error> {
         let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
         Ok(SharedReader {
@@ -413,7 +420,7 @@ fn append_template(
     }
     let TemplateReads { name, umi, mates, .. } = template;
     match extractor {
-        Some(extractor) => extractor.push_pair(name, mates, batch),
+        Some(extractor) => extractor.extract_umi_and_push_pair(name, mates, batch),
         None => {
             let [mark, value] = umi.name_suffix();
             batch.push_concatenated([name, mark, value], mates.map(|mate| [mate.unwrap_or(Mate::EMPTY), Mate::EMPTY]));
@@ -439,7 +446,7 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
         of: &AlignedInput,
         carried_tags: Option<Arc<CarriedTags>>,
         progress: M,
-        resources: ReadResources,
+        resources: FileReadingResources,
     ) -> Result<Self, Error> {
         let mates = if of.options.pair_mates { Some(new_waiting_mates(of)?) } else { None };
         let file = Some(AlignedRecordFile::open(of, progress, &resources)?);

@@ -9,8 +9,8 @@ use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 
 use crate::record_counts::RecordCounts;
-use crate::tags::{BamTags, CarriedTags, RecordStrand};
-use crate::umi::UmiTag;
+use crate::tags::{BamTags, CarriedTags, RecordStrandAndClipping};
+use crate::umi::UmiOrMoleculeId;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
@@ -50,7 +50,7 @@ impl ReadNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SequenceEncoding {
     /// As in BAM: two bases per byte, qualities without offset. The bases are on the strand of the record.
-    Bam(RecordStrand),
+    Bam(RecordStrandAndClipping),
     /// As in FASTQ: one byte per base, qualities with offset 33, on the sequenced strand.
     Ascii,
 }
@@ -66,12 +66,12 @@ pub(super) struct SamFields<'a> {
     pub(super) seq: &'a [u8],
     /// Qualities without offset; empty, or all 0xff, if there are none.
     pub(super) qual: &'a [u8],
-    pub(super) umi: UmiTag<'a>,
+    pub(super) umi: UmiOrMoleculeId<'a>,
     /// The carried tags, encoded as in BAM, with values in the order of sequencing.
     pub(super) tags: &'a [u8],
 }
 
-/// Location in [`RecordBuffer::bytes`] of the value of a [`UmiTag`]: start and length.
+/// Location in [`RecordBuffer::bytes`] of the value of a [`UmiOrMoleculeId`]: start and length.
 #[derive(Debug, Clone, Copy)]
 enum UmiLocation {
     Missing,
@@ -81,12 +81,12 @@ enum UmiLocation {
 
 impl UmiLocation {
     /// Location of the value of `umi`, which starts at byte `at`.
-    fn new(umi: UmiTag<'_>, at: u32) -> UmiLocation {
+    fn new(umi: UmiOrMoleculeId<'_>, at: u32) -> UmiLocation {
         match umi {
-            UmiTag::Missing => UmiLocation::Missing,
+            UmiOrMoleculeId::Missing => UmiLocation::Missing,
             // The value is shorter than a name.
-            UmiTag::Bases(value) => UmiLocation::Bases(at, value.len() as u8),
-            UmiTag::MoleculeId(value) => UmiLocation::MoleculeId(at, value.len() as u8),
+            UmiOrMoleculeId::Bases(value) => UmiLocation::Bases(at, value.len() as u8),
+            UmiOrMoleculeId::MoleculeId(value) => UmiLocation::MoleculeId(at, value.len() as u8),
         }
     }
 }
@@ -208,18 +208,18 @@ impl RecordBuffer {
         let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
         self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags(&bytes[carried.clone()]))?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
-        let umi = UmiTag::from_tag_values(value(&rx), value(&mi));
+        let umi = UmiOrMoleculeId::from_tag_values(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
             classify_record(flags, name, clipped, bases as usize, quals, umi, counts)?
         else {
             return Ok(None);
         };
         let place = |at: usize| (start + at) as u32;
-        let umi_tag = if matches!(umi, UmiTag::MoleculeId(_)) { mi } else { rx };
+        let umi_tag = if matches!(umi, UmiOrMoleculeId::MoleculeId(_)) { mi } else { rx };
         Ok(Some(ReadLocation {
             record,
             read_number: which,
-            encoding: SequenceEncoding::Bam(RecordStrand {
+            encoding: SequenceEncoding::Bam(RecordStrandAndClipping {
                 is_reverse: flags & flag::REVERSE != 0,
                 is_hard_clipped: clipped,
             }),
@@ -296,12 +296,12 @@ impl RecordBuffer {
     }
 
     /// UMI or molecule identifier of a read, from the tags of its record.
-    pub(super) fn umi(&self, read: &ReadLocation) -> UmiTag<'_> {
+    pub(super) fn umi(&self, read: &ReadLocation) -> UmiOrMoleculeId<'_> {
         let value = |at: u32, len: u8| &self.bytes[at as usize..][..usize::from(len)];
         match read.umi {
-            UmiLocation::Missing => UmiTag::Missing,
-            UmiLocation::Bases(at, len) => UmiTag::Bases(value(at, len)),
-            UmiLocation::MoleculeId(at, len) => UmiTag::MoleculeId(value(at, len)),
+            UmiLocation::Missing => UmiOrMoleculeId::Missing,
+            UmiLocation::Bases(at, len) => UmiOrMoleculeId::Bases(value(at, len)),
+            UmiLocation::MoleculeId(at, len) => UmiOrMoleculeId::MoleculeId(value(at, len)),
         }
     }
 
@@ -320,7 +320,7 @@ impl RecordBuffer {
     /// qualities.
     pub(super) fn decode_read(&self, read: &ReadLocation, seq: &mut Vec<u8>, qual: &mut Vec<u8>) {
         let bases = read.bases as usize;
-        let SequenceEncoding::Bam(RecordStrand { is_reverse: reverse, .. }) = read.encoding else {
+        let SequenceEncoding::Bam(RecordStrandAndClipping { is_reverse: reverse, .. }) = read.encoding else {
             let letters = |at: u32, n: usize| &self.bytes[at as usize..][..n];
             seq.clear();
             qual.clear();
@@ -365,7 +365,7 @@ fn classify_record<'a>(
     clipped: bool,
     bases: usize,
     quals: &[u8],
-    umi: UmiTag<'_>,
+    umi: UmiOrMoleculeId<'_>,
     counts: &mut RecordCounts,
 ) -> Result<Option<PrimaryRead<'a>>, RecordFault> {
     if flags & flag::SECONDARY != 0 {
@@ -388,7 +388,7 @@ fn classify_record<'a>(
             }
         }
     }
-    counts.with_umi += u64::from(umi != UmiTag::Missing);
+    counts.with_umi += u64::from(umi != UmiOrMoleculeId::Missing);
     if clipped {
         counts.hard_clipped.add_read(name);
     }
@@ -413,11 +413,11 @@ fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 
     let (mut rx, mut mi) = (None, None);
     for tag in BamTags::new(&record[at..]) {
         let tag = tag?;
-        let head = tag.head();
+        let name_and_type = tag.name_and_type();
         // Without name and type, and without the zero byte at the end.
-        let value = at + head.len()..at + tag.len_bytes() - 1;
+        let value = at + name_and_type.len()..at + tag.len_bytes() - 1;
         at += tag.len_bytes();
-        match &head {
+        match &name_and_type {
             b"RXZ" => rx = Some(value),
             b"MIZ" => mi = Some(value),
             _ => {}

@@ -12,22 +12,22 @@ use crate::error::FileFault;
 /// hexadecimal digits, `%2s` for its next two digits. Digits that no `%s` contains become the last component of the
 /// path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ReferenceCache {
+pub(super) struct ReferenceSearchPath {
     templates: Vec<String>,
     /// Entries of `REF_PATH` that are network addresses. They are only mentioned in messages.
     urls: Vec<String>,
 }
 
-impl ReferenceCache {
+impl ReferenceSearchPath {
     /// Reads the templates from the environment variables `REF_CACHE` and `REF_PATH`.
-    pub(super) fn from_environment() -> ReferenceCache {
-        ReferenceCache::new(std::env::var_os("REF_CACHE").as_deref(), std::env::var_os("REF_PATH").as_deref())
+    pub(super) fn from_environment() -> ReferenceSearchPath {
+        ReferenceSearchPath::new(std::env::var_os("REF_CACHE").as_deref(), std::env::var_os("REF_PATH").as_deref())
     }
 
     /// Creates the list of templates. `cache` is one template; `search_path` is a list of templates and network
     /// addresses, separated by `:`.
-    fn new(cache: Option<&OsStr>, search_path: Option<&OsStr>) -> ReferenceCache {
-        let mut found = ReferenceCache::default();
+    fn new(cache: Option<&OsStr>, search_path: Option<&OsStr>) -> ReferenceSearchPath {
+        let mut found = ReferenceSearchPath::default();
         found
             .templates
             .extend(cache.filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned()));
@@ -50,7 +50,7 @@ impl ReferenceCache {
         let md5 = md5.to_ascii_lowercase();
         let fault = |reason: String| {
             let name = String::from_utf8_lossy(name).into_owned();
-            io::Error::other(FileFault::ReferenceCache { name, md5: md5.clone(), reason })
+            io::Error::other(FileFault::ReferenceSearchPath { name, md5: md5.clone(), reason })
         };
         let paths: Vec<PathBuf> = self.templates.iter().map(|template| expand_template(template, &md5)).collect();
         let Some(path) = paths.iter().find(|path| path.is_file()) else {
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn search_paths_are_split_at_colons() {
         let list = "/a/%2s/%s:/b::c:https://www.ebi.ac.uk/ena/cram/md5/%s:http://host:8080/%s::/d:";
-        let found = ReferenceCache::new(Some(OsStr::new("/cache/%s")), Some(OsStr::new(list)));
+        let found = ReferenceSearchPath::new(Some(OsStr::new("/cache/%s")), Some(OsStr::new(list)));
         assert_eq!(found.templates, ["/cache/%s", "/a/%2s/%s", "/b:c"]);
         assert_eq!(found.urls, ["https://www.ebi.ac.uk/ena/cram/md5/%s", "http://host:8080/%s:/d"]);
-        assert!(ReferenceCache::new(None, Some(OsStr::new("https://host/%s"))).is_empty());
-        assert_eq!(ReferenceCache::new(Some(OsStr::new("")), None), ReferenceCache::default());
+        assert!(ReferenceSearchPath::new(None, Some(OsStr::new("https://host/%s"))).is_empty());
+        assert_eq!(ReferenceSearchPath::new(Some(OsStr::new("")), None), ReferenceSearchPath::default());
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let md5 = md5_hex(b"ACGTN");
         std::fs::write(folder.path().join(&md5), b"acgtn\n").unwrap();
-        let cache = ReferenceCache::new(None, Some(folder.path().as_os_str()));
+        let cache = ReferenceSearchPath::new(None, Some(folder.path().as_os_str()));
         assert_eq!(cache.find_sequence(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
         let error = cache.find_sequence(b"c1", MD5, 5).unwrap_err().to_string();
         assert!(error.contains("\"c1\"") && error.contains("no such file") && error.contains(MD5), "{error}");

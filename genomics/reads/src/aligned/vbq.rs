@@ -17,7 +17,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    BinseqFile, BinseqRead, BinseqReadWriter, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
+    BinseqFileReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
     little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
@@ -70,8 +70,8 @@ impl RecordLayout {
 }
 
 /// A VBQ or BQ file from which blocks are read.
-pub(super) struct VbqFile<M> {
-    file: BinseqFile<M>,
+pub(super) struct VbqFileReader<M> {
+    file: BinseqFileReader<M>,
     layout: RecordLayout,
     /// Uncompressed size in bytes of a VBQ block, or number of bytes of a BQ file that are processed together.
     block_bytes: u64,
@@ -93,13 +93,13 @@ pub(super) struct EncodedBlock {
     letters: Vec<u8>,
 }
 
-impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
+impl<M: Deref<Target = ProgressCounters>> VbqFileReader<M> {
     /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
-        let mut file = BinseqFile::open(path, progress)?;
+        let mut file = BinseqFileReader::open(path, progress)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
         let wrong = |what| Error::error_in_file(path, FileFault::Header(what));
@@ -143,7 +143,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
         if shape.fixed_lengths.is_some() {
             check_whole_records(path, shape.min_record_bytes())?;
         }
-        Ok(VbqFile { file, layout: shape, block_bytes: block, is_compressed: yes(packed)?, blocks_read: 0 })
+        Ok(VbqFileReader { file, layout: shape, block_bytes: block, is_compressed: yes(packed)?, blocks_read: 0 })
     }
 
     /// Reads the next block into `packed`; false if the file has no more blocks.
@@ -217,8 +217,8 @@ impl<M: Deref<Target = ProgressCounters>> VbqFile<M> {
     }
 
     /// Number of bytes of the file that were read ahead and are not in a block yet.
-    pub(super) fn read_ahead_bytes(&self) -> u64 {
-        self.file.read_ahead_bytes()
+    pub(super) fn num_bytes_read_ahead(&self) -> u64 {
+        self.file.num_bytes_read_ahead()
     }
 }
 
@@ -256,7 +256,7 @@ impl EncodedBlock {
             whole.ok_or_else(|| fault(0, RecordFault::RecordCorrupt("its block cannot be decompressed")))?;
             rest = ByteCursor(&self.decompressed);
         }
-        let mut reads = BinseqReadWriter::new(path, self.layout.is_paired, buffer, counts);
+        let mut reads = BinseqReadAppender::new(path, self.layout.is_paired, buffer, counts);
         for record in 0..self.num_records {
             self.layout
                 .push_record(&mut rest, record, &mut self.letters, &mut reads)
@@ -276,7 +276,7 @@ impl RecordLayout {
         rest: &mut ByteCursor<'a>,
         record: usize,
         letters: &mut Vec<u8>,
-        reads: &mut BinseqReadWriter<'a>,
+        reads: &mut BinseqReadAppender<'a>,
     ) -> Result<(), RecordFault> {
         const LONG: RecordFault = RecordFault::RecordCorrupt("its fields are longer than its block");
         let bytes = |bytes: u64| usize::try_from(bytes).map_err(|_| LONG);

@@ -19,10 +19,10 @@ use genuma_work::spill::{Error, SpillBlock, SpillFile};
 use twox_hash::XxHash3_64;
 
 use super::record_buffer::ReadNumber;
-use crate::umi::UmiTag;
+use crate::umi::UmiOrMoleculeId;
 
 /// Maximum memory in bytes for the waiting reads of a file: about 50,000 reads of 150 bases.
-pub(super) const MAX_WAITING_MATES_BYTES: u64 = 8 << 20;
+pub(super) const MAX_WAITING_MATES_MEMORY_BYTES: u64 = 8 << 20;
 /// Memory in bytes that a waiting read takes in addition to its own bytes.
 const READ_OVERHEAD_BYTES: u64 = 48;
 /// Number of groups into which the waiting reads in memory are divided by the hash of their names; each group has a
@@ -76,7 +76,7 @@ pub(super) struct WaitingRead<'a> {
     /// Whether the read has no qualities.
     pub(super) lacks_qualities: bool,
     pub(super) name: &'a [u8],
-    pub(super) umi: UmiTag<'a>,
+    pub(super) umi: UmiOrMoleculeId<'a>,
     /// The carried tags, with values in the order of sequencing.
     pub(super) tags: &'a [u8],
     /// The packed read (see [`crate::packed_read`]).
@@ -90,11 +90,11 @@ impl<'a> WaitingRead<'a> {
         which: ReadNumber,
         plain: bool,
         name: &[u8],
-        umi: UmiTag<'_>,
+        umi: UmiOrMoleculeId<'_>,
         tags: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let (is_molecule_id, value) = (matches!(umi, UmiTag::MoleculeId(_)), umi.name_suffix()[1]);
+        let (is_molecule_id, value) = (matches!(umi, UmiOrMoleculeId::MoleculeId(_)), umi.name_suffix()[1]);
         let flags = [which == ReadNumber::Second, plain, is_molecule_id, !tags.is_empty()];
         out.push((0..).zip(flags).fold(0, |bits, (bit, flag)| bits | u8::from(flag) << bit));
         // Name and UMI have at most the 254 bytes of names in SAM.
@@ -116,9 +116,9 @@ impl<'a> WaitingRead<'a> {
             _ => (&[][..], rest),
         };
         let umi = match (value.is_empty(), bytes[0] & 4 != 0) {
-            (true, _) => UmiTag::Missing,
-            (false, true) => UmiTag::MoleculeId(value),
-            (false, false) => UmiTag::Bases(value),
+            (true, _) => UmiOrMoleculeId::Missing,
+            (false, true) => UmiOrMoleculeId::MoleculeId(value),
+            (false, false) => UmiOrMoleculeId::Bases(value),
         };
         let which = if bytes[0] & 1 == 0 { ReadNumber::First } else { ReadNumber::Second };
         WaitingRead { read_number: which, lacks_qualities: bytes[0] & 2 != 0, name, umi, tags, packed_read: read }
@@ -381,7 +381,14 @@ mod tests {
         let mut bytes = Vec::new();
         // Reads with and without tags wait together.
         let tags = if name.len().is_multiple_of(2) { name.as_bytes() } else { &[] };
-        WaitingRead::write_all_but_packed_read(which, false, name.as_bytes(), UmiTag::Bases(b"ACGT"), tags, &mut bytes);
+        WaitingRead::write_all_but_packed_read(
+            which,
+            false,
+            name.as_bytes(),
+            UmiOrMoleculeId::Bases(b"ACGT"),
+            tags,
+            &mut bytes,
+        );
         bytes.extend(name.bytes());
         bytes
     }

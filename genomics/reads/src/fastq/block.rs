@@ -65,7 +65,7 @@ impl FastqBlock {
 
     /// Removes all records. `rest` are the bytes of the file after its first `before` records, with which the block
     /// now starts. `mark` is the first byte of a header.
-    pub(super) fn restart(&mut self, mark: u8, before: u64, rest: &[u8]) {
+    pub(super) fn restart_with(&mut self, mark: u8, before: u64, rest: &[u8]) {
         (self.header_mark, self.records_before, self.used_bytes) = (mark, before, 0);
         (self.lacks_final_newline, self.has_more, self.fault) = (false, false, None);
         self.line_ends.clear();

@@ -11,7 +11,7 @@ use super::{BlockLimits, FastqBlock, FastqReader, decompression_error};
 impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     /// Moves the next FASTA records into `block`, as records of four lines, up to a limit.
     pub(super) fn fill_fasta_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
-        block.restart(self.header_mark, self.records, &[]);
+        block.restart_with(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {
             Ok(more) => block.has_more = more,
             Err(e) => {

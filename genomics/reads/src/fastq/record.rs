@@ -65,7 +65,7 @@ impl<'a> FastqRecordPosition<'a> {
                 return Err(self.error_in_record(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() }));
             }
         }
-        if !seq.iter().fold(true, |ok, &b| ok & is_common_base(b))
+        if !seq.iter().fold(true, |ok, &b| ok & is_upper_case_acgtn(b))
             && let Some(&b) = seq.iter().find(|&&b| !is_read_base(b))
         {
             return Err(self.error_in_record(RecordFault::InvalidBase(ByteForDisplay(b))));
@@ -111,7 +111,7 @@ impl<'a> FastqRecordPosition<'a> {
 
 /// Whether the byte is an upper-case A, C, G, T or N, as in nearly all reads. Written without branches, so that the
 /// compiler can vectorise it.
-pub(super) fn is_common_base(b: u8) -> bool {
+pub(super) fn is_upper_case_acgtn(b: u8) -> bool {
     (b == b'A') | (b == b'C') | (b == b'G') | (b == b'T') | (b == b'N')
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn check_mates<'a>(
 impl FastqBlock {
     /// Checks the format and the name of each record. Removes the first invalid record and all later ones from the
     /// block, and stores the error.
-    pub(crate) fn check_records(&mut self, path: &Path) {
+    pub(crate) fn keep_valid_records(&mut self, path: &Path) {
         for index in 0..self.num_records() {
             let place = FastqRecordPosition { block: self, path, index };
             if let Err(fault) = place.check_record().and_then(|()| place.check_name()) {
@@ -289,7 +289,7 @@ pub(crate) fn append_single_reads(
     for index in 0..block.num_records() {
         let record = FastqRecordPosition { block, path, index }.check_and_parse()?;
         match &mut umis {
-            Some(umis) => umis.push_pair(record.name, [Some(record.mate), None], batch),
+            Some(umis) => umis.extract_umi_and_push_pair(record.name, [Some(record.mate), None], batch),
             None => batch.push(record.name, [record.mate, Mate::EMPTY]),
         }
     }
@@ -304,7 +304,7 @@ fn append_pair(
     let [one, two] = [positions[0].check_and_parse()?, positions[1].check_and_parse()?];
     let name = check_mates(positions, [&one, &two])?;
     match umis {
-        Some(umis) => umis.push_pair(name, [Some(one.mate), Some(two.mate)], batch),
+        Some(umis) => umis.extract_umi_and_push_pair(name, [Some(one.mate), Some(two.mate)], batch),
         None => batch.push(name, [one.mate, two.mate]),
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::bgzf::{self, append_uncompressed_block, block_size_at};
+use crate::bgzf::{self, block_size_at, inflate_block_at};
 use crate::file_span::{FileSpan, VirtualOffset};
 
 use super::SplitObstacle;
@@ -53,7 +53,7 @@ impl RandomAccessText {
     }
 
     /// Whether a position is inside the span and neither at its start nor at its end.
-    pub(super) fn contains(&self, place: VirtualOffset) -> bool {
+    pub(super) fn contains_strictly_inside(&self, place: VirtualOffset) -> bool {
         place > self.span.start && self.span.end.is_none_or(|to| place < to)
     }
 
@@ -143,7 +143,7 @@ impl TextWindow<'_> {
             // Blocks may be empty.
             while self.bytes.len() == had {
                 self.block_starts.push((self.dropped_bytes + had, self.next_file_offset));
-                match append_uncompressed_block(&self.file.file, self.next_file_offset, &mut self.bytes) {
+                match inflate_block_at(&self.file.file, self.next_file_offset, &mut self.bytes) {
                     Ok(Some(size)) => self.next_file_offset += size,
                     Ok(None) => return Ok(false),
                     // Damage is reported when the file is read.

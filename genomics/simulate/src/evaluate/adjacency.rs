@@ -72,7 +72,7 @@ pub(super) enum AlleleChange {
 
 /// Converts the ALT allele of a record to its effects; empty if the notation is not supported. `genome` is used to
 /// left-align indels.
-pub(super) fn parse_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
+pub(super) fn parse_allele_changes(record: &VcfRecord, genome: Option<&Genome>) -> Vec<AlleleChange> {
     let alternate = record.alternate.as_str();
     if let Some(kind) = alternate.strip_prefix('<') {
         let kind = kind.trim_end_matches('>').split(':').next().unwrap_or_default();
@@ -236,7 +236,7 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
 
 /// How well a called structural variant matches one of the truth; the best match first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum StructuralMatch {
+pub(super) enum StructuralMatchLevel {
     /// Both breakends match with their orientations, or position and length of an insertion match.
     SameNotation,
     /// Both breakends match, but not their orientations.
@@ -251,7 +251,7 @@ pub(super) enum StructuralMatch {
 pub(super) fn match_structural_variants(
     truth: &[StructuralEffect],
     call: &[StructuralEffect],
-) -> Option<StructuralMatch> {
+) -> Option<StructuralMatchLevel> {
     let direct = truth.iter().flat_map(|t| call.iter().filter_map(move |c| match_shapes(t, c))).min();
     direct.or_else(|| {
         let with_insertions = |shapes: &[StructuralEffect]| [shapes, equivalent_insertions(shapes).as_slice()].concat();
@@ -261,11 +261,11 @@ pub(super) fn match_structural_variants(
             .iter()
             .filter(only_insertions)
             .any(|t| call.iter().filter(only_insertions).any(|c| match_shapes(t, c).is_some()));
-        any.then_some(StructuralMatch::AsInsertion)
+        any.then_some(StructuralMatchLevel::AsInsertion)
     })
 }
 
-fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<StructuralMatch> {
+fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<StructuralMatchLevel> {
     match (truth, call) {
         (StructuralEffect::Adjacency([a, b]), StructuralEffect::Adjacency([c, d])) => {
             let straight = a.is_near(c) && b.is_near(d);
@@ -273,9 +273,9 @@ fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<Str
             let alike =
                 (straight && a.side == c.side && b.side == d.side) || (crossed && a.side == d.side && b.side == c.side);
             (straight || crossed).then_some(if alike {
-                StructuralMatch::SameNotation
+                StructuralMatchLevel::SameNotation
             } else {
-                StructuralMatch::OtherOrientation
+                StructuralMatchLevel::OtherOrientation
             })
         }
         (
@@ -287,12 +287,12 @@ fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<Str
                 _ => true,
             };
             let near = chrom == other_chrom && pos.abs_diff(*other_pos) <= BREAKEND_TOLERANCE_BP;
-            (near && lengths_agree).then_some(StructuralMatch::SameNotation)
+            (near && lengths_agree).then_some(StructuralMatchLevel::SameNotation)
         }
         (StructuralEffect::Insertion { chrom, pos, .. }, StructuralEffect::SingleBreakend(end))
         | (StructuralEffect::SingleBreakend(end), StructuralEffect::Insertion { chrom, pos, .. }) => {
             let near = *chrom == end.chrom && pos.abs_diff(end.pos) <= BREAKEND_TOLERANCE_BP;
-            near.then_some(StructuralMatch::SameNotation)
+            near.then_some(StructuralMatchLevel::SameNotation)
         }
         _ => None,
     }
@@ -352,7 +352,11 @@ mod tests {
 
     fn shapes(lines: &str) -> Vec<StructuralEffect> {
         let structural = |change| if let AlleleChange::Structural(shape) = change { Some(shape) } else { None };
-        vcf::parse_test_records(lines).iter().flat_map(|r| parse_changes(r, None)).filter_map(structural).collect()
+        vcf::parse_test_records(lines)
+            .iter()
+            .flat_map(|r| parse_allele_changes(r, None))
+            .filter_map(structural)
+            .collect()
     }
 
     fn pair(a: (&str, usize, BreakendSide), b: (&str, usize, BreakendSide)) -> StructuralEffect {
@@ -393,7 +397,7 @@ mod tests {
 
     #[test]
     fn small_ones_are_not_structural() {
-        let small = |line: &str| parse_changes(&vcf::parse_test_records(line)[0], None);
+        let small = |line: &str| parse_allele_changes(&vcf::parse_test_records(line)[0], None);
         let indel = |net, bases: &str| vec![AlleleChange::Indel { start: 100, net, bases: bases.into() }];
         assert_eq!(small("a 100 . GAC G . PASS ."), indel(-2, "AC"));
         assert_eq!(small("a 100 . G <DEL> . PASS END=110"), indel(-10, ""));
@@ -416,13 +420,13 @@ mod tests {
     fn duplications_and_copies_may_be_called_as_insertions() {
         let call = |pos: usize, length: usize| shapes(&format!("a {pos} . G <INS> . PASS SVLEN={length}"));
         let duplication = shapes("a 1000 . A <DUP> . PASS END=1300");
-        assert_eq!(match_structural_variants(&duplication, &call(1010, 290)), Some(StructuralMatch::AsInsertion));
-        assert_eq!(match_structural_variants(&duplication, &call(1310, 290)), Some(StructuralMatch::AsInsertion));
-        assert_eq!(match_structural_variants(&call(1310, 290), &duplication), Some(StructuralMatch::AsInsertion));
+        assert_eq!(match_structural_variants(&duplication, &call(1010, 290)), Some(StructuralMatchLevel::AsInsertion));
+        assert_eq!(match_structural_variants(&duplication, &call(1310, 290)), Some(StructuralMatchLevel::AsInsertion));
+        assert_eq!(match_structural_variants(&call(1310, 290), &duplication), Some(StructuralMatchLevel::AsInsertion));
         assert_eq!(match_structural_variants(&duplication, &call(1150, 300)), None);
         assert_eq!(match_structural_variants(&duplication, &call(1000, 200)), None);
         let copy = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:1000]A . PASS .");
-        assert_eq!(match_structural_variants(&copy, &call(5000, 300)), Some(StructuralMatch::AsInsertion));
+        assert_eq!(match_structural_variants(&copy, &call(5000, 300)), Some(StructuralMatchLevel::AsInsertion));
         assert_eq!(match_structural_variants(&copy, &call(5000, 500)), None);
         let translocation = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:700]A . PASS .");
         assert_eq!(match_structural_variants(&translocation, &call(5000, 60)), None);
@@ -432,11 +436,11 @@ mod tests {
     fn both_ends_must_be_near() {
         let truth = shapes("a 1000 . A <DEL> . PASS END=3000");
         let call = |line: &str| match_structural_variants(&truth, &shapes(line));
-        assert_eq!(call("a 1050 . A <DEL> . PASS END=2950"), Some(StructuralMatch::SameNotation));
+        assert_eq!(call("a 1050 . A <DEL> . PASS END=2950"), Some(StructuralMatchLevel::SameNotation));
         assert_eq!(call("a 1051 . A <DEL> . PASS END=3000"), None);
         assert_eq!(call("a 1000 . A <DEL> . PASS END=3060"), None);
         assert_eq!(call("b 1000 . A <DEL> . PASS END=3000"), None);
-        assert_eq!(call("a 3001 . A ]a:1000]A . PASS ."), Some(StructuralMatch::SameNotation));
-        assert_eq!(call("a 1000 . A A]a:3000] . PASS ."), Some(StructuralMatch::OtherOrientation));
+        assert_eq!(call("a 3001 . A ]a:1000]A . PASS ."), Some(StructuralMatchLevel::SameNotation));
+        assert_eq!(call("a 1000 . A A]a:3000] . PASS ."), Some(StructuralMatchLevel::OtherOrientation));
     }
 }

@@ -59,7 +59,11 @@ fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
 
 impl<'a> ContigMapper<'a> {
     /// Creates a mapper for those contigs whose names are in `named`: finds their anchors in the reference `genome`.
-    pub(super) fn map_contigs(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> ContigMapper<'a> {
+    pub(super) fn for_named_contigs(
+        contigs: &'a Genome,
+        named: &BTreeSet<&str>,
+        genome: &'a Genome,
+    ) -> ContigMapper<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
         // All k-mers of the contigs.
         let mut seen: HashMap<u64, KmerOccurrence> = HashMap::new();
@@ -192,7 +196,7 @@ mod tests {
     use crate::rng::Rng;
 
     fn genome() -> Genome {
-        let mut rng = Rng::from_labels(5, &[]);
+        let mut rng = Rng::from_seed_and_labels(5, &[]);
         let mut random = |n: usize| (0..n).map(|_| b"ACGT"[rng.draw_below(4)]).collect::<Vec<u8>>();
         Genome::from_sequences(vec!["a".into(), "b".into()], vec![random(5000), random(5000)])
     }
@@ -211,7 +215,7 @@ mod tests {
     fn records_come_to_where_their_contigs_lie() {
         let genome = genome();
         let contigs = contigs(&genome);
-        let places = ContigMapper::map_contigs(&contigs, &BTreeSet::from(["n1", "n2", "n3"]), &genome);
+        let places = ContigMapper::for_named_contigs(&contigs, &BTreeSet::from(["n1", "n2", "n3"]), &genome);
         let place = |line: &str| {
             let record = vcf::parse_test_records(line).remove(0);
             places.map_record_to_reference(&record).map(|r| {

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn unlike_bases_stay_together() {
-        let mut rng = Rng::from_labels(9, &[]);
+        let mut rng = Rng::from_seed_and_labels(9, &[]);
         let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.choose_item(b"ACGT")).collect() };
         let (one, other) = (word(60), word(45));
         assert_eq!(decompose_allele(&SequenceReplacement { start: 9, removed: one.clone(), added: other }), None);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn parts_do_together_what_the_whole_does() {
-        let mut rng = Rng::from_labels(8, &[]);
+        let mut rng = Rng::from_seed_and_labels(8, &[]);
         for _ in 0..2000 {
             let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.choose_item(b"ACGT")).collect() };
             let (removed, added) = (word(7), word(5));

@@ -20,7 +20,7 @@ pub mod vcf;
 
 pub use region_errors::ErrorsByRegion;
 pub use report::format_evaluation_tables;
-pub use scoring::{EvaluationResult, FalseCall, MissedVariant, RegionType, VariantClass, VariantScores};
+pub use scoring::{EvaluationResult, FalseCall, MissedVariant, UniqueOrRepeat, VariantClass, VariantScores};
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -66,11 +66,11 @@ pub enum FilterMode {
 pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     let genome = inputs.reference.map(Genome::read_fasta).transpose()?;
     let load = |path: &Path| -> Result<scoring::ParsedVcf> {
-        Ok(scoring::ParsedVcf::parse_records(vcf::read_vcf(path)?, genome.as_ref()))
+        Ok(scoring::ParsedVcf::from_records(vcf::read_vcf(path)?, genome.as_ref()))
     };
     let truth = vcf::read_vcf(inputs.truth)?;
     let (calls, notes) = map_calls_to_reference(inputs, &truth, vcf::read_vcf(inputs.calls)?, genome.as_ref())?;
-    let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::parse_records(records, genome.as_ref()));
+    let [truth, calls] = [truth, calls].map(|records| scoring::ParsedVcf::from_records(records, genome.as_ref()));
     let germline = inputs.germline.map(load).transpose()?;
     let score = |in_repeat: &scoring::RepeatPredicate| {
         let outcome =
@@ -133,7 +133,7 @@ fn map_calls_to_reference(
     let named = calls.iter().filter(strange).map(|record| record.chrom.as_str());
     let mates = calls.iter().filter_map(|record| record.alternate.split(['[', ']']).nth(1)?.rsplit_once(':'));
     let named = named.chain(mates.map(|(chrom, _)| chrom)).collect();
-    let places = contig_mapper::ContigMapper::map_contigs(&contigs, &named, genome);
+    let places = contig_mapper::ContigMapper::for_named_contigs(&contigs, &named, genome);
     let mut lost = 0;
     let of = |record: &vcf::VcfRecord| {
         let placed = if strange(&record) { places.map_record_to_reference(record) } else { Some(record.clone()) };

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn left_alignment_is_what_brute_force_finds() {
-        let mut rng = Rng::from_labels(11, &[]);
+        let mut rng = Rng::from_seed_and_labels(11, &[]);
         for _ in 0..3000 {
             // Two letters give many repeats.
             let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.choose_item(b"AC")).collect() };

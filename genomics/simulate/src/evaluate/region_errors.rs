@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::scoring::{EvaluationResult, VariantClass, VariantSite};
+use super::scoring::{EvaluationResult, VariantClass, VariantPositionAndAlleles};
 use crate::error::{Error, Result};
 
 /// Number of false calls and missed variants in the regions of one class.
@@ -32,7 +32,7 @@ const OUTSIDE_ALL_REGIONS: &str = "elsewhere";
 
 /// A false call or missed variant, with the classes of the regions that contain it.
 struct EvaluatedVariant<'a> {
-    place: &'a VariantSite,
+    place: &'a VariantPositionAndAlleles,
     class: VariantClass,
     is_miss: bool,
     /// Classes of the regions that contain the variant.
@@ -132,13 +132,14 @@ fn parse_bed_line(line: &str) -> Option<(&str, u64, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::scoring::{FalseCall, RegionType};
+    use crate::evaluate::scoring::{FalseCall, UniqueOrRepeat};
 
     fn outcome() -> EvaluationResult {
-        let place = |pos| VariantSite { chrom: "chr1".into(), pos, reference: "A".into(), alternate: "C".into() };
+        let place =
+            |pos| VariantPositionAndAlleles { chrom: "chr1".into(), pos, reference: "A".into(), alternate: "C".into() };
         let call = |(pos, class)| FalseCall {
             class,
-            part: RegionType::Repeat,
+            part: UniqueOrRepeat::Repeat,
             place: place(pos),
             quality: "9".into(),
             filter: "PASS".into(),

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::scoring::{EvaluationResult, RegionType, VariantClass, VariantScores, VariantSite};
+use super::scoring::{EvaluationResult, UniqueOrRepeat, VariantClass, VariantPositionAndAlleles, VariantScores};
 
 const CLASSES: [(VariantClass, &str); 3] =
     [(VariantClass::Snv, "SNV"), (VariantClass::Indel, "INDEL"), (VariantClass::Sv, "SV")];
-const REGION_TYPES: [(Option<RegionType>, &str); 3] =
-    [(None, "all"), (Some(RegionType::Unique), "unique"), (Some(RegionType::Repeat), "repeat")];
+const REGION_TYPES: [(Option<UniqueOrRepeat>, &str); 3] =
+    [(None, "all"), (Some(UniqueOrRepeat::Unique), "unique"), (Some(UniqueOrRepeat::Repeat), "repeat")];
 
 fn format_ratio(x: Option<f64>) -> String {
     x.map_or("-".into(), |x| format!("{x:.4}"))
@@ -44,7 +44,7 @@ pub fn format_evaluation_tables(outcome: &EvaluationResult, listed: usize) -> St
             "of these {same} as written, {turned} with another orientation, {inserted} as insertion instead of duplication or copy (or the reverse)"
         );
     }
-    let place = |p: &VariantSite| format!("{}\t{}\t{}\t{}", p.chrom, p.pos, p.reference, p.alternate);
+    let place = |p: &VariantPositionAndAlleles| format!("{}\t{}\t{}\t{}", p.chrom, p.pos, p.reference, p.alternate);
     if !outcome.misses.is_empty() && listed > 0 {
         let _ = writeln!(out, "\nMisses ({})\nclass\tpart\tchrom\tpos\tref\talt\ttruth\twhy", outcome.misses.len());
         for m in outcome.misses.iter().take(listed) {

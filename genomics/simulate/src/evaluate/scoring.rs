@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::FilterMode;
-use super::adjacency::{self, AlleleChange, StructuralEffect, StructuralMatch};
+use super::adjacency::{self, AlleleChange, StructuralEffect, StructuralMatchLevel};
 use super::haplotype_match::{HaplotypeMatches, match_haplotypes};
 use super::vcf::VcfRecord;
 use crate::genome::Genome;
@@ -31,7 +31,7 @@ pub enum VariantClass {
 /// Whether a variant is in unique or in repeated sequence of the genome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RegionType {
+pub enum UniqueOrRepeat {
     /// All 31-mers at the variant occur once in the genome.
     Unique,
     /// A 31-mer at the variant occurs more than once in the genome.
@@ -88,9 +88,9 @@ pub struct MissedVariant {
     /// SNV, indel or structural variant.
     pub class: VariantClass,
     /// Whether the variant is in unique or in repeated sequence; `Unique` without a reference.
-    pub part: RegionType,
+    pub part: UniqueOrRepeat,
     /// CHROM, POS, REF and ALT of the variant (of its first record, if it has several).
-    pub place: VariantSite,
+    pub place: VariantPositionAndAlleles,
     /// Description of the variant as text: CLASS, AF and STR of its truth record.
     pub about: String,
     /// Reason as text: FILTER of the call that matches but did not pass, or the nearest call.
@@ -103,9 +103,9 @@ pub struct FalseCall {
     /// SNV, indel or structural variant.
     pub class: VariantClass,
     /// Whether the call is in unique or in repeated sequence; `Unique` without a reference.
-    pub part: RegionType,
+    pub part: UniqueOrRepeat,
     /// CHROM, POS, REF and ALT of the call (of its first record, if it has several).
-    pub place: VariantSite,
+    pub place: VariantPositionAndAlleles,
     /// QUAL of the call as in the VCF; `.` if missing.
     pub quality: String,
     /// FILTER of the call as in the VCF.
@@ -117,7 +117,7 @@ pub struct FalseCall {
 
 /// The VCF columns CHROM, POS, REF and ALT, which identify a variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VariantSite {
+pub struct VariantPositionAndAlleles {
     /// CHROM: name of the contig.
     pub chrom: String,
     /// POS: position, 1-based.
@@ -128,12 +128,12 @@ pub struct VariantSite {
     pub alternate: String,
 }
 
-impl VariantSite {
+impl VariantPositionAndAlleles {
     fn new(record: &VcfRecord) -> Self {
         let cut = |bases: &str| {
             if bases.len() <= 60 { bases.to_owned() } else { format!("{}...({} bp)", &bases[..20], bases.len()) }
         };
-        VariantSite {
+        VariantPositionAndAlleles {
             chrom: record.chrom.clone(),
             pos: record.pos,
             reference: cut(&record.reference),
@@ -148,7 +148,7 @@ pub struct EvaluationResult {
     /// Notes for the user about the reliability of the scores.
     pub notes: Vec<String>,
     /// Numbers of true and false positives and of false negatives, by variant class and region type.
-    pub scores: BTreeMap<(VariantClass, RegionType), VariantScores>,
+    pub scores: BTreeMap<(VariantClass, UniqueOrRepeat), VariantScores>,
     /// Number of structural variants of the truth that were called, and number of all, by CLASS of the truth.
     pub structural: BTreeMap<String, [usize; 2]>,
     /// Number of structural variants that were called as in the truth, with another orientation, and as an insertion
@@ -162,7 +162,7 @@ pub struct EvaluationResult {
 
 impl EvaluationResult {
     /// Returns the scores of a variant class in one region type; without a region type, the sum over both.
-    pub fn scores_of_class(&self, class: VariantClass, part: Option<RegionType>) -> VariantScores {
+    pub fn scores_of_class(&self, class: VariantClass, part: Option<UniqueOrRepeat>) -> VariantScores {
         let chosen = self.scores.iter().filter(|((c, p), _)| *c == class && part.is_none_or(|wanted| *p == wanted));
         chosen.fold(VariantScores::default(), |sum, (_, s)| sum + *s)
     }
@@ -192,13 +192,13 @@ pub(super) struct ParsedVcf {
 impl ParsedVcf {
     /// Converts all records to variants, and groups the records of structural variants that are linked by MATEID, PARID
     /// or EVENT.
-    pub(super) fn parse_records(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
+    pub(super) fn from_records(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
         let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
         let mut by_place: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
         for (i, record) in records.iter().enumerate() {
             by_place.entry(record.chrom.clone()).or_default().push((record.pos, i));
-            for change in adjacency::parse_changes(record, genome) {
+            for change in adjacency::parse_allele_changes(record, genome) {
                 match change {
                     AlleleChange::Structural(shape) => shapes.entry(i).or_default().push(shape),
                     change => small.push(SmallVariant { record: i, change }),
@@ -385,7 +385,7 @@ impl CallScorer<'_> {
             calls.events.iter().partition(|e| calls.passes_filters(&e.records, filters));
         let mut is_true = vec![false; passed.len()];
         for event in &truth.events {
-            let mut best: Option<StructuralMatch> = None;
+            let mut best: Option<StructuralMatchLevel> = None;
             for (call, is_true) in passed.iter().zip(&mut is_true) {
                 if let Some(found) = adjacency::match_structural_variants(&event.shapes, &call.shapes) {
                     *is_true = true;
@@ -432,7 +432,7 @@ impl CallScorer<'_> {
 
     fn record_truth_variant(&mut self, class: VariantClass, record: usize, found: bool, filtered: Option<&VcfRecord>) {
         let record = &self.truth.records[record];
-        let part = if record.info.contains_key("REPEAT") { RegionType::Repeat } else { RegionType::Unique };
+        let part = if record.info.contains_key("REPEAT") { UniqueOrRepeat::Repeat } else { UniqueOrRepeat::Unique };
         let scores = self.outcome.scores.entry((class, part)).or_default();
         if found {
             scores.true_positives += 1;
@@ -442,8 +442,8 @@ impl CallScorer<'_> {
         let why = match filtered {
             Some(call) => format!("filtered: {}", call.filter),
             None => self.calls.nearest_record(record).map_or("no call".into(), |call| {
-                let place = VariantSite::new(call);
-                let VariantSite { chrom, pos, reference, alternate } = place;
+                let place = VariantPositionAndAlleles::new(call);
+                let VariantPositionAndAlleles { chrom, pos, reference, alternate } = place;
                 format!("not called; nearest call: {chrom}:{pos} {reference}>{alternate} {}", call.filter)
             }),
         };
@@ -452,15 +452,22 @@ impl CallScorer<'_> {
             Some(if value.is_empty() { key.to_owned() } else { format!("{key}={value}") })
         });
         let about = about.collect::<Vec<_>>().join(";");
-        self.outcome.misses.push(MissedVariant { class, part, place: VariantSite::new(record), about, why });
+        self.outcome.misses.push(MissedVariant {
+            class,
+            part,
+            place: VariantPositionAndAlleles::new(record),
+            about,
+            why,
+        });
     }
 
     fn record_false_call(&mut self, class: VariantClass, record: usize, repeat: bool, germline: bool) {
         let record = &self.calls.records[record];
-        let part = if repeat { RegionType::Repeat } else { RegionType::Unique };
+        let part = if repeat { UniqueOrRepeat::Repeat } else { UniqueOrRepeat::Unique };
         self.outcome.scores.entry((class, part)).or_default().false_positives += 1;
         let near = |side: &ParsedVcf, what: &str| {
-            let VariantSite { chrom, pos, reference, alternate } = VariantSite::new(side.nearest_record(record)?);
+            let VariantPositionAndAlleles { chrom, pos, reference, alternate } =
+                VariantPositionAndAlleles::new(side.nearest_record(record)?);
             Some(format!("near {what} {chrom}:{pos} {reference}>{alternate}"))
         };
         let note = if germline {
@@ -472,7 +479,7 @@ impl CallScorer<'_> {
         self.outcome.false_calls.push(FalseCall {
             class,
             part,
-            place: VariantSite::new(record),
+            place: VariantPositionAndAlleles::new(record),
             quality,
             filter,
             note,
@@ -497,7 +504,7 @@ b 900 sv2_2a A A[a:9001[ . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2b
 a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
 
     fn side(lines: &str) -> ParsedVcf {
-        ParsedVcf::parse_records(vcf::parse_test_records(lines), None)
+        ParsedVcf::from_records(vcf::parse_test_records(lines), None)
     }
 
     fn scored(calls: &str, filters: FilterMode) -> EvaluationResult {
@@ -518,7 +525,7 @@ a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
             assert_eq!(counts(&outcome, class), (2, 0, 0));
             assert_eq!(outcome.scores_of_class(class, None).f1(), Some(1.0));
         }
-        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(RegionType::Repeat)).true_positives, 1);
+        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(UniqueOrRepeat::Repeat)).true_positives, 1);
         assert_eq!(outcome.structural["COPY"], [1, 1]);
         assert!(outcome.misses.is_empty() && outcome.false_calls.is_empty());
         let nothing = scored("a 1 . A . . . .", FilterMode::PassOnly);
@@ -535,7 +542,7 @@ a 900 . C T 9 weak;strand .
 b 50 . C T 20 . .";
         let outcome = scored(calls, FilterMode::PassOnly);
         assert_eq!(counts(&outcome, VariantClass::Snv), (1, 1, 3));
-        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(RegionType::Repeat)).false_positives, 1);
+        assert_eq!(outcome.scores_of_class(VariantClass::Snv, Some(UniqueOrRepeat::Repeat)).false_positives, 1);
         let miss = &outcome.misses[0];
         assert_eq!((miss.place.pos, miss.why.as_str()), (900, "filtered: weak;strand"));
         let notes: Vec<_> = outcome.false_calls.iter().map(|f| (f.place.pos, f.note.as_str())).collect();
@@ -572,14 +579,14 @@ b 700 . A <INV> . PASS END=1700";
         assert_eq!(outcome.structural["DEL"], [0, 1]);
         assert!(outcome.misses.iter().any(|m| m.place.pos == 5000 && m.why == "filtered: low"));
         let false_call = outcome.false_calls.iter().find(|f| f.class == VariantClass::Sv).unwrap();
-        assert_eq!((false_call.place.pos, false_call.part), (700, RegionType::Repeat));
+        assert_eq!((false_call.place.pos, false_call.part), (700, UniqueOrRepeat::Repeat));
     }
 
     #[test]
     fn neighbours_count_alike_joined_or_apart() {
         let genome = Genome::from_sequences(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let scored = |truth: &str, calls: &str| {
-            let of = |lines: &str| ParsedVcf::parse_records(vcf::parse_test_records(lines), Some(&genome));
+            let of = |lines: &str| ParsedVcf::from_records(vcf::parse_test_records(lines), Some(&genome));
             let outcome =
                 score_calls(&of(truth), &of(calls), None, Some(&genome), FilterMode::PassOnly, &|_, _, _| false);
             [counts(&outcome, VariantClass::Snv), counts(&outcome, VariantClass::Indel)]

@@ -53,14 +53,14 @@ impl VcfRecord {
 /// # Errors
 /// Returns an error if the file cannot be read or has a malformed line.
 pub fn read_vcf(path: &Path) -> Result<Vec<VcfRecord>> {
-    parse_vcf(&read_text(path)?, path)
+    parse_vcf(&read_vcf_text(path)?, path)
 }
 
 /// Returns the text of a VCF file, plain or gzipped.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or decompressed.
-pub fn read_text(path: &Path) -> Result<String> {
+pub fn read_vcf_text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::add_path_to_error(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
         let packed = std::mem::take(&mut text);

@@ -20,7 +20,7 @@ pub(crate) struct Isochores {
 
 impl Isochores {
     /// Generates `length` random bases, and returns them with their isochores.
-    pub(super) fn generate_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
+    pub(super) fn generate_bases_and_isochores(length: usize, rng: &mut Rng) -> (Vec<u8>, Self) {
         let mut seq = Vec::with_capacity(length);
         let mut starts = vec![];
         let (shortest, longest, part) = ISOCHORE_BP;
@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn stretches_have_the_content_that_they_are_said_to_have() {
-        let (seq, isochores) = Isochores::generate_isochores(2_000_000, &mut Rng::from_labels(1, &[]));
+        let (seq, isochores) =
+            Isochores::generate_bases_and_isochores(2_000_000, &mut Rng::from_seed_and_labels(1, &[]));
         assert_eq!(seq.len(), 2_000_000);
         let starts: Vec<usize> = isochores.starts.iter().map(|s| s.0).collect();
         assert!(starts.len() > 7 && starts.windows(2).all(|w| w[1] - w[0] >= 100_000));

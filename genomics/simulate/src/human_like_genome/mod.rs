@@ -101,9 +101,9 @@ impl GenomeElement {
 /// Repeats, satellites and gaps of a chromosome, in the order in which they were written: type, position (0-based),
 /// length (bp).
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ElementTrack(Vec<(GenomeElement, u32, u32)>);
+pub(crate) struct RepeatAndGapAnnotation(Vec<(GenomeElement, u32, u32)>);
 
-impl ElementTrack {
+impl RepeatAndGapAnnotation {
     fn push_element(&mut self, part: GenomeElement, at: usize, n: usize) {
         self.0.push((part, at as u32, n as u32));
     }
@@ -129,22 +129,26 @@ impl ElementTrack {
 
 /// Generates a genome of `length` bp with 24 chromosomes that have the names and relative lengths of the human ones.
 /// Also returns the elements of each chromosome. The result does not depend on the number of threads.
-pub(crate) fn generate_human_like_genome(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<ElementTrack>) {
+pub(crate) fn generate_human_like_genome(
+    length: usize,
+    rng: &mut Rng,
+    threads: usize,
+) -> (Genome, Vec<RepeatAndGapAnnotation>) {
     let seed = rng.next_u64();
-    let random = |what: StreamLabel| Rng::from_labels(seed, &[what as u64]);
+    let random = |what: StreamLabel| Rng::from_seed_and_labels(seed, &[what as u64]);
     let (families, alpha) = (
-        RepeatFamilies::draw_consensus_sequences(&mut random(StreamLabel::Families)),
-        AlphaMonomers::draw_monomers(&mut random(StreamLabel::Alpha)),
+        RepeatFamilies::with_random_consensus_sequences(&mut random(StreamLabel::Families)),
+        AlphaMonomers::with_random_monomers(&mut random(StreamLabel::Alpha)),
     );
     let sizes = chromosome_lengths(length);
-    let of = |i: usize, stage: u64| Rng::from_labels(seed, &[u64::from(u32::MAX), i as u64, stage]);
+    let of = |i: usize, stage: u64| Rng::from_seed_and_labels(seed, &[u64::from(u32::MAX), i as u64, stage]);
     let ancient = |(): &mut (), i: usize| {
-        let mut laid = ElementTrack::default();
+        let mut laid = RepeatAndGapAnnotation::default();
         let seq =
             generate_chromosome(sizes[i], &families, &mut of(i, 0), &mut |part, at, n| laid.push_element(part, at, n));
         (seq, laid)
     };
-    let (mut seqs, mut laid): (Vec<Vec<u8>>, Vec<ElementTrack>) =
+    let (mut seqs, mut laid): (Vec<Vec<u8>>, Vec<RepeatAndGapAnnotation>) =
         map_in_order(sizes.len(), threads, || (), ancient).into_iter().unzip();
     let mut copied = |to: usize, at, n, _| laid[to].push_element(GenomeElement::Duplication, at, n);
     segmental_duplications::place_segmental_duplications(
@@ -182,7 +186,7 @@ fn generate_chromosome(
     rng: &mut Rng,
     on_placed: &mut impl FnMut(GenomeElement, usize, usize),
 ) -> Vec<u8> {
-    let (mut seq, isochores) = Isochores::generate_isochores(length, rng);
+    let (mut seq, isochores) = Isochores::generate_bases_and_isochores(length, rng);
     families.place_copies(&mut seq, &isochores, rng, &mut |class, at, n| {
         on_placed(GenomeElement::Interspersed(class), at, n)
     });
@@ -236,7 +240,8 @@ mod tests {
 
     #[test]
     fn chromosomes_are_those_of_a_human_and_bases_do_not_depend_on_threads() {
-        let all = |seed, threads| generate_human_like_genome(2_400_000, &mut Rng::from_labels(seed, &[]), threads);
+        let all =
+            |seed, threads| generate_human_like_genome(2_400_000, &mut Rng::from_seed_and_labels(seed, &[]), threads);
         let made = |seed, threads| all(seed, threads).0;
         let (genome, laid) = all(1, 1);
         let mut bed = vec![];
@@ -275,10 +280,10 @@ mod tests {
     #[test]
     fn parts_are_as_frequent_as_in_humans() {
         let length = 8_000_000;
-        let families = RepeatFamilies::draw_consensus_sequences(&mut Rng::from_labels(5, &[]));
+        let families = RepeatFamilies::with_random_consensus_sequences(&mut Rng::from_seed_and_labels(5, &[]));
         let mut painted = vec![None; length];
         let mut copies: BTreeMap<GenomeElement, usize> = BTreeMap::new();
-        let mut rng = Rng::from_labels(6, &[]);
+        let mut rng = Rng::from_seed_and_labels(6, &[]);
         let mut seq = generate_chromosome(length, &families, &mut rng, &mut |part, at, n| {
             painted[at..at + n].fill(Some(part));
             *copies.entry(part).or_default() += 1;
@@ -303,9 +308,15 @@ mod tests {
         let alu = copies[&GenomeElement::Interspersed(RepeatClass::Alu)] as f64 * 3.1e9 / length as f64;
         assert!((1.05e6..1.35e6).contains(&alu), "{alu}");
 
-        add_centromere_and_gaps(&mut seq, 0, &AlphaMonomers::draw_monomers(&mut rng), &mut rng, &mut |part, at, n| {
-            painted[at..at + n].fill(Some(part));
-        });
+        add_centromere_and_gaps(
+            &mut seq,
+            0,
+            &AlphaMonomers::with_random_monomers(&mut rng),
+            &mut rng,
+            &mut |part, at, n| {
+                painted[at..at + n].fill(Some(part));
+            },
+        );
         assert!((0.024..0.0251).contains(&share(&painted, GenomeElement::AlphaSatellite)));
         assert!((0.015..0.021).contains(&share(&painted, GenomeElement::SimpleSatellite)));
         let gaps = share(&painted, GenomeElement::Gap);

@@ -93,7 +93,7 @@ fn random_substitute(base: u8, rng: &mut Rng) -> u8 {
 }
 
 /// Draws an integer length from the exponential distribution with this mean.
-pub(crate) fn draw_exponential(mean: f64, rng: &mut Rng) -> usize {
+pub(crate) fn draw_exponential_length(mean: f64, rng: &mut Rng) -> usize {
     (-mean * (1.0 - rng.draw_unit_interval()).ln()) as usize
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn random_bases_have_their_gc_content_and_few_cpg() {
-        let mut rng = Rng::from_labels(1, &[]);
+        let mut rng = Rng::from_seed_and_labels(1, &[]);
         for gc in [0.35, 0.45, 0.55] {
             let seq = draw_bases(400_001, gc, &mut rng);
             assert_eq!(seq.len(), 400_001);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn copies_differ_as_asked() {
-        let mut rng = Rng::from_labels(2, &[]);
+        let mut rng = Rng::from_seed_and_labels(2, &[]);
         let source = draw_bases(200_000, 0.4, &mut rng);
         assert_eq!(mutated_copy(&source, 0.0, &mut rng), source);
         let copy = mutated_copy(&source, 0.05, &mut rng);
@@ -128,7 +128,7 @@ mod tests {
         let kept = before.intersection(&after).count() as f64 / before.len() as f64;
         assert!((kept - 0.95f64.powi(20)).abs() < 0.03, "{kept}");
         assert!((0..1000).all(|_| b"CGT".contains(&random_substitute(b'A', &mut rng))));
-        let mean = (0..20_000).map(|_| draw_exponential(500.0, &mut rng)).sum::<usize>() / 20_000;
+        let mean = (0..20_000).map(|_| draw_exponential_length(500.0, &mut rng)).sum::<usize>() / 20_000;
         assert!((485..515).contains(&mean), "{mean}");
     }
 }

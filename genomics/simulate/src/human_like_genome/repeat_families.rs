@@ -3,7 +3,7 @@
 use genuma_reads::dna;
 
 use super::isochores::Isochores;
-use super::random_sequence::{draw_bases, draw_exponential, extend_with_mutated_copy, mutated_copy};
+use super::random_sequence::{draw_bases, draw_exponential_length, extend_with_mutated_copy, mutated_copy};
 use crate::rng::Rng;
 
 /// Class of an interspersed repeat family.
@@ -82,7 +82,7 @@ const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
     /// Creates all repeat families with random consensus sequences, which are not human.
-    pub(super) fn draw_consensus_sequences(rng: &mut Rng) -> Self {
+    pub(super) fn with_random_consensus_sequences(rng: &mut Rng) -> Self {
         let mut all = vec![];
         add_alu_families(&mut all, rng);
         add_l1_families(&mut all, rng);
@@ -188,7 +188,7 @@ impl RepeatFamily {
             RepeatClass::Alu if rng.draw_bernoulli(0.85) => whole,
             RepeatClass::Alu => rear(rng.draw_below(n)),
             RepeatClass::L1 if rng.draw_bernoulli(L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP.0) => whole,
-            RepeatClass::L1 => rear(draw_exponential(L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP.1, rng)),
+            RepeatClass::L1 => rear(draw_exponential_length(L1_FULL_LENGTH_SHARE_AND_TRUNCATED_BP.1, rng)),
             RepeatClass::Ltr => self.draw_provirus_part(rng),
             RepeatClass::Ancient | RepeatClass::Dna => draw_fragment(whole, rng),
         };
@@ -229,7 +229,7 @@ impl RepeatFamily {
 
 /// Draws a random fragment of a consensus sequence.
 fn draw_fragment<'a>(whole: &'a [u8], rng: &mut Rng) -> &'a [u8] {
-    let length = draw_exponential(MEAN_FRAGMENT_BP, rng).clamp(MIN_COPY_BP, whole.len());
+    let length = draw_exponential_length(MEAN_FRAGMENT_BP, rng).clamp(MIN_COPY_BP, whole.len());
     let start = rng.draw_below(whole.len() - length + 1);
     &whole[start..start + length]
 }

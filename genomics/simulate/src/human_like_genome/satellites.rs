@@ -30,7 +30,7 @@ pub(crate) struct AlphaMonomers(Vec<Vec<u8>>);
 
 impl AlphaMonomers {
     /// Draws random sequences for the ancestral monomers.
-    pub(super) fn draw_monomers(rng: &mut Rng) -> Self {
+    pub(super) fn with_random_monomers(rng: &mut Rng) -> Self {
         let first = draw_bases(ALPHA_MONOMER_BP, 0.38, rng);
         AlphaMonomers((0..ANCESTRAL_MONOMERS.0).map(|_| substituted_copy(&first, ANCESTRAL_MONOMERS.1, rng)).collect())
     }
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn rows_of_monomers_are_repeated_and_monomers_are_apart() {
         for seed in 0..4 {
-            let mut rng = Rng::from_labels(seed, &[]);
-            let alpha = AlphaMonomers::draw_monomers(&mut rng);
+            let mut rng = Rng::from_seed_and_labels(seed, &[]);
+            let alpha = AlphaMonomers::with_random_monomers(&mut rng);
             let (seq, monomers) = alpha.generate_alpha_satellite(300_000, &mut rng);
             assert_eq!(seq.len(), 300_000);
             // Sequence of the middle recurs after one higher-order repeat, and usually not after one monomer.
@@ -118,6 +118,6 @@ mod tests {
             let (one, two) = (&alpha.0[0], &alpha.0[1]);
             assert!((0.7..0.9).contains(&same(one, two)), "{}", same(one, two));
         }
-        assert_eq!(generate_simple_satellite(1003, &mut Rng::from_labels(1, &[])).len(), 1003);
+        assert_eq!(generate_simple_satellite(1003, &mut Rng::from_seed_and_labels(1, &[])).len(), 1003);
     }
 }

@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn copies_are_as_long_as_many_and_as_alike_as_they_are_said_to_be() {
-        let mut rng = Rng::from_labels(3, &[]);
+        let mut rng = Rng::from_seed_and_labels(3, &[]);
         let mut seqs: Vec<Vec<u8>> = [400_000, 200_000].map(|n| draw_bases(n, 0.41, &mut rng)).into();
         let before = seqs.clone();
         let mut put = vec![];

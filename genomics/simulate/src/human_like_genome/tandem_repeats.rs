@@ -2,7 +2,7 @@
 
 use genuma_reads::dna;
 
-use super::random_sequence::{draw_bases, draw_exponential, mutated_copy};
+use super::random_sequence::{draw_bases, draw_exponential_length, mutated_copy};
 use crate::rng::Rng;
 
 /// A type of tandem repeat: its units, frequency and length.
@@ -58,7 +58,7 @@ pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mu
     for kind in &TANDEM_REPEAT_KINDS {
         for _ in 0..round_randomly(kind.per_mbp * mbp, rng) {
             let unit = rng.choose_item(kind.units).bytes();
-            let length = kind.min_bp + draw_exponential(kind.mean_extra_bp, rng);
+            let length = kind.min_bp + draw_exponential_length(kind.mean_extra_bp, rng);
             let mut tract: Vec<u8> = unit.cycle().skip(rng.draw_below(6)).take(length).collect();
             if rng.draw_bernoulli(0.5) {
                 tract = dna::reverse_complement(&tract);

@@ -83,7 +83,7 @@ impl<'a> AmpliconProducts<'a> {
 /// left, 1 right).
 fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usize)> {
     let of_amplicon = |(i, a): (usize, &Amplicon)| {
-        [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_ends()[side] }, i, side))
+        [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_3prime_positions()[side] }, i, side))
     };
     let mut ends: Vec<_> = panel.amplicons.iter().enumerate().flat_map(of_amplicon).collect();
     ends.sort_unstable();
@@ -97,7 +97,7 @@ fn primer_sites(
     ends: &[(GenomePosition, usize, usize)],
 ) -> Vec<PrimerSite> {
     let mut sites = vec![];
-    chromosome.origins.for_each_occurrence(positions, |i, at, reverse| {
+    chromosome.origins.for_each_base_occurrence(positions, |i, at, reverse| {
         let (_, amplicon, side) = ends[i];
         sites.push(PrimerSite { amplicon, at, side, reverse });
     });

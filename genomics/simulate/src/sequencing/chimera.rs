@@ -15,7 +15,7 @@ const MAX_PARTNER_TRIES: usize = 50;
 
 /// Replaces the end of the molecule by a part of another fragment, on a random strand. The length of the molecule stays
 /// the same. Returns `false` if the molecule is too short or already consists of two parts.
-pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
+pub(super) fn make_molecule_chimeric<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
     let (Some(part), n) = (molecule.only_part(), molecule.len()) else { return false };
     if n < 4 {
         return false;
@@ -28,7 +28,7 @@ pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'
     let other = if choice < NEARBY_PARTNERS.0 {
         dna_pool.draw_fragment_near(&part.fragment, length, NEARBY_PARTNERS.1, rng)
     } else {
-        let anywhere = |rng: &mut Rng| dna_pool.draw_fragment_of(kind, length, rng);
+        let anywhere = |rng: &mut Rng| dna_pool.draw_fragment_of_source(kind, length, rng);
         let contig = part.fragment.middle_reference_position().map(|at| at.contig);
         let elsewhere = choice < NEARBY_PARTNERS.0 + OTHER_CONTIG_SHARE;
         let fitting = (0..if elsewhere { MAX_PARTNER_TRIES } else { 1 })
@@ -39,6 +39,6 @@ pub(super) fn join_chimera<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'
     let other = MoleculePart { fragment: other, reverse: rng.draw_bernoulli(0.5) };
     let mut bases = molecule.read1_strand_mut()[..cut].to_vec();
     Molecule::from_fragment(other.fragment, other.reverse, kind).append_mate_bases(0, length, &mut bases);
-    molecule.replace_sequence(bases, [Some(part.part_of_range(0, cut)), Some(other)]);
+    molecule.replace_sequence(bases, [Some(part.subpart(0, cut)), Some(other)]);
     true
 }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn genome() -> Genome {
-        let mut rng = Rng::from_labels(1, &[]);
+        let mut rng = Rng::from_seed_and_labels(1, &[]);
         let names = vec!["a".into(), "b".into()];
         Genome::from_sequences(names, vec![(0..3_000_000).map(|_| rng.draw_base(0.4)).collect(), vec![b'A'; 2_000]])
     }
@@ -125,7 +125,9 @@ mod tests {
     #[test]
     fn the_wave_varies_as_asked_and_samples_share_most_of_it() {
         let genome = genome();
-        let wave = |own| CoverageWave::new(0.3, &genome, Rng::from_labels(2, &[]), Rng::from_labels(own, &[]));
+        let wave = |own| {
+            CoverageWave::new(0.3, &genome, Rng::from_seed_and_labels(2, &[]), Rng::from_seed_and_labels(own, &[]))
+        };
         let waves = [wave(3), wave(4)];
         let places = || (0..3_000_000).step_by(331);
         let factors = waves.each_ref().map(|wave| {
@@ -161,7 +163,7 @@ mod tests {
             assert!((coverage.gc_factor(gc, 100) - factor).abs() < 1e-9, "{gc}");
         }
         assert!(coverage.gc_factor(10, 100) < 0.1);
-        let rngs = || (Rng::from_labels(1, &[]), Rng::from_labels(2, &[]));
+        let rngs = || (Rng::from_seed_and_labels(1, &[]), Rng::from_seed_and_labels(2, &[]));
         let (shared, own) = rngs();
         assert!(CoverageModel::draw_model(&CoverageParams::default(), &genome(), shared, own).is_none());
     }

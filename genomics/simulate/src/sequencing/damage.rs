@@ -2,7 +2,7 @@
 
 use super::molecule::Molecule;
 use super::params::LibraryParams;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use crate::rng::Rng;
 
 /// Factor by which a G followed by another G is oxidised more often.
@@ -16,7 +16,12 @@ const END_DEAMINATION_FACTOR: f64 = 5.0;
 
 /// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 shows C>A and
 /// G>A (Costello et al., Nucleic Acids Research 2013).
-pub(super) fn add_damage(molecule: &mut Molecule, params: &LibraryParams, rng: &mut Rng, counts: &mut ReadCounts) {
+pub(super) fn add_damage(
+    molecule: &mut Molecule,
+    params: &LibraryParams,
+    rng: &mut Rng,
+    counts: &mut ReadAndArtefactCounts,
+) {
     let n = molecule.len();
     let oxidation = |m: &Molecule, at: usize| match m.base_of_read1_strand(at) {
         b'G' if at + 1 < n && m.base_of_read1_strand(at + 1) == b'G' => GG_OXIDATION_FACTOR,
@@ -63,7 +68,7 @@ fn replace_by_t(
 }
 
 /// Adds substitution errors of early PCR cycles with the given rate per base.
-pub(crate) fn add_pcr_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut ReadCounts) {
+pub(crate) fn add_pcr_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
     let mut at = rng.draw_geometric(rate);
     while at < molecule.len() {
         let base = &mut molecule.read1_strand_mut()[at];

@@ -94,7 +94,7 @@ impl<'a> DnaPool<'a> {
 
     /// Draws a fragment from anywhere in the genome of one DNA source. If no fragments are drawn genome-wide from this
     /// source, the first component of the pool is used.
-    pub(crate) fn draw_fragment_of(&self, kind: DnaSource, length: usize, rng: &mut Rng) -> Fragment<'a> {
+    pub(crate) fn draw_fragment_of_source(&self, kind: DnaSource, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let anywhere =
             |s: &&DnaComponent| s.dna_source == kind && matches!(s.sampling, FragmentSampling::GenomeWide(_));
         let source = self.sources.iter().find(anywhere).unwrap_or(&self.sources[0]);

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::consensus::{BaseLikelihoods, combine_strand_consensuses};
 use super::dna_pool::DnaSource;
 use super::library::Library;
 use super::molecule::Molecule;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use super::sequencer::{SequencedMate, Sequencer};
-use super::umi::{MOLECULES_HEADER, UmiMolecule};
+use super::umi::{MOLECULE_TABLE_HEADER, UmiMolecule};
 use super::umi_params::UmiParams;
 use crate::error::{Error, Result};
 use crate::reference_origins::ReferencePlacement;
@@ -54,7 +54,7 @@ pub(crate) struct SampleFastqSpec<'a> {
 pub(crate) enum FastqSink<'a> {
     /// One file per mate and, for a UMI library, one for the table of molecules. They are added to the file set, which
     /// publishes them later.
-    Files(Vec<PathBuf>, &'a mut FileSet),
+    Files(Vec<PathBuf>, &'a mut AtomicFileSet),
     /// One stream of uncompressed interleaved FASTQ.
     Stream(&'a mut dyn Write),
 }
@@ -65,7 +65,7 @@ pub(crate) fn sequence_library(
     machine: &Sequencer,
     output: &SampleFastqSpec,
     sink: FastqSink<'_>,
-) -> Result<ReadCounts> {
+) -> Result<ReadAndArtefactCounts> {
     let blocks = output.pairs.div_ceil(PAIRS_PER_BLOCK);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel::<(usize, FastqBlock)>(2 * output.threads);
@@ -96,9 +96,9 @@ pub(crate) fn sequence_library(
 
 /// One block of the output: the gzip members of read 1, of read 2 and of the table of molecules, and the counts of the
 /// block. For a stream the first member is the interleaved text, and the others are empty.
-type FastqBlock = ([Vec<u8>; 3], ReadCounts);
+type FastqBlock = ([Vec<u8>; 3], ReadAndArtefactCounts);
 
-fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'_>) -> Result<ReadCounts> {
+fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'_>) -> Result<ReadAndArtefactCounts> {
     match sink {
         FastqSink::Stream(out) => {
             let counts = for_each_in_order(receiver, |[text, ..]| out.write_all(text))?;
@@ -112,7 +112,7 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
                 files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
             })?;
             for file in files {
-                set.add_file(file.flush_buffer()?);
+                set.add_file(file.flush_to_partial_file()?);
             }
             Ok(counts)
         }
@@ -123,8 +123,8 @@ fn write_blocks(receiver: mpsc::Receiver<(usize, FastqBlock)>, sink: FastqSink<'
 fn for_each_in_order(
     receiver: mpsc::Receiver<(usize, FastqBlock)>,
     mut each: impl FnMut(&[Vec<u8>; 3]) -> std::io::Result<()>,
-) -> Result<ReadCounts> {
-    let mut counts = ReadCounts::default();
+) -> Result<ReadAndArtefactCounts> {
+    let mut counts = ReadAndArtefactCounts::default();
     let (mut early, mut due) = (BTreeMap::new(), 0);
     for (block, (members, of_block)) in receiver {
         counts += of_block;
@@ -149,7 +149,7 @@ fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> 
 }
 
 /// Counts a read pair by the DNA source of its molecule, and whether it was captured.
-fn count_source(molecule: &Molecule, counts: &mut ReadCounts) {
+fn count_source(molecule: &Molecule, counts: &mut ReadAndArtefactCounts) {
     counts.foreign_pairs += u64::from(molecule.source == DnaSource::Foreign);
     counts.mitochondrial_pairs += u64::from(molecule.source == DnaSource::Mitochondrion);
     counts.captured_pairs += u64::from(molecule.captured);
@@ -175,8 +175,8 @@ impl<'a> BlockGenerator<'a> {
     }
 
     fn generate_block(&mut self, block: usize) -> FastqBlock {
-        let mut rng = Rng::from_labels(self.output.seed, &[block as u64]);
-        let mut counts = ReadCounts::default();
+        let mut rng = Rng::from_seed_and_labels(self.output.seed, &[block as u64]);
+        let mut counts = ReadAndArtefactCounts::default();
         let first = block * PAIRS_PER_BLOCK;
         let pairs = PAIRS_PER_BLOCK.min(self.output.pairs - first);
         self.texts.iter_mut().for_each(Vec::clear);
@@ -192,7 +192,7 @@ impl<'a> BlockGenerator<'a> {
     }
 
     /// Appends `pairs` read pairs of molecules without UMIs to the FASTQ texts, duplicates included.
-    fn append_molecules(&mut self, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn append_molecules(&mut self, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         let mut molecules: Vec<Molecule> = Vec::with_capacity(pairs);
         // Index of the molecule of each pair.
         let mut sequenced: Vec<usize> = Vec::with_capacity(pairs);
@@ -211,9 +211,16 @@ impl<'a> BlockGenerator<'a> {
 
     /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order. Appends a row for each
     /// molecule to the table of molecules.
-    fn append_families(&mut self, umi: &UmiParams, first: usize, pairs: usize, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn append_families(
+        &mut self,
+        umi: &UmiParams,
+        first: usize,
+        pairs: usize,
+        rng: &mut Rng,
+        counts: &mut ReadAndArtefactCounts,
+    ) {
         if first == 0 {
-            self.texts[2].extend_from_slice(MOLECULES_HEADER.as_bytes());
+            self.texts[2].extend_from_slice(MOLECULE_TABLE_HEADER.as_bytes());
         }
         let mut families: Vec<(String, UmiMolecule)> = vec![];
         // Family, strand and number within the family of each pair.
@@ -248,8 +255,14 @@ impl<'a> BlockGenerator<'a> {
     }
 
     /// Sequences all read pairs of a molecule and appends their consensus reads to the FASTQ texts.
-    fn append_consensus(&mut self, number: &str, molecule: &UmiMolecule, rng: &mut Rng, counts: &mut ReadCounts) {
-        let lead = molecule.consensus_strand();
+    fn append_consensus(
+        &mut self,
+        number: &str,
+        molecule: &UmiMolecule,
+        rng: &mut Rng,
+        counts: &mut ReadAndArtefactCounts,
+    ) {
+        let lead = molecule.consensus_read1_strand();
         // Consensus of each strand for both reads of the leading strand.
         let mut consensus: [[BaseLikelihoods; 2]; 2] = Default::default();
         for (strand, molecule_strand) in molecule.strands.iter().enumerate() {
@@ -280,7 +293,7 @@ impl<'a> BlockGenerator<'a> {
         self.write_mates(number, &places);
     }
 
-    fn append_pair(&mut self, name: &str, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn append_pair(&mut self, name: &str, molecule: &Molecule, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         count_source(molecule, counts);
         self.machine.sequence_both_mates(molecule, &mut self.mates, rng, counts);
         let places = [0, 1].map(|mate| self.format_mate_origin(molecule, mate, self.mates[mate].molecule_bases));

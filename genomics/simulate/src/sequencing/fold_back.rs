@@ -45,10 +45,10 @@ pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &m
     let (start, end) = if total <= length { (0, total) } else { draw_window(i, e, length, rng) };
     let copied = |at: usize| i - (at.max(e) - e);
     let second = (end > e).then(|| {
-        let MoleculePart { fragment, reverse } = part.part_of_range(copied(end), copied(start));
+        let MoleculePart { fragment, reverse } = part.subpart(copied(end), copied(start));
         MoleculePart { fragment, reverse: !reverse }
     });
-    let first = part.part_of_range(start, end.min(e));
+    let first = part.subpart(start, end.min(e));
     molecule.replace_sequence(folded[start..end].to_vec(), [Some(first), second]);
     true
 }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn stems_are_those_that_trying_all_finds() {
-        let mut rng = Rng::from_labels(2, &[]);
+        let mut rng = Rng::from_seed_and_labels(2, &[]);
         for round in 0..60 {
             let n: usize = 20 + 5 * round;
             let strand: Vec<u8> = (0..n).map(|_| *rng.choose_item(b"ACGTACGTACGTACGTN")).collect();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn folded_molecules_go_on_with_their_own_reverse_complement() {
-        let mut rng = Rng::from_labels(3, &[]);
+        let mut rng = Rng::from_seed_and_labels(3, &[]);
         let mut bases: Vec<u8> = (0..2000).map(|_| rng.draw_base(0.45)).collect();
         // An inverted repeat much better than random ones: 15 bases with a loop of 30, on either strand.
         let stem = dna::reverse_complement(&bases[900..915]);
@@ -205,7 +205,7 @@ mod tests {
             carried_variants: vec![],
         };
         let mut molecule = Molecule::from_fragment(Fragment::new(&chromosome, 50, 400), false, DnaSource::Patient);
-        assert!(!fold_molecule_back(&mut molecule, 400, &mut Rng::from_labels(1, &[])));
+        assert!(!fold_molecule_back(&mut molecule, 400, &mut Rng::from_seed_and_labels(1, &[])));
         assert_eq!(molecule.len(), 350);
     }
 }

@@ -8,14 +8,14 @@ use super::dna_pool::{DnaPool, DnaSource, DrawnFragment};
 use super::fold_back::fold_molecule_back;
 use super::molecule::Molecule;
 use super::params::{InsertModel, SequencingParams};
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use super::recurrent_errors::LibraryRecurrentErrors;
 use super::slippage::{SlippageModel, SlippageStage};
 use crate::rng::Rng;
 use crate::tandem_repeats;
 
 /// Minimum insert length in a library with adapters, bp. Clean-up of the library removes shorter molecules.
-pub(crate) const MIN_INSERT_BP: usize = 30;
+pub(crate) const MIN_INSERT_BP_WITH_ADAPTERS: usize = 30;
 /// Share of adapter dimers among the short inserts.
 const DIMER_SHARE: f64 = 0.02;
 
@@ -55,7 +55,7 @@ impl InsertSizeDistribution {
     /// Creates the distribution. In a library without adapters no insert is shorter than a read.
     pub(crate) fn from_params(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
-        let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP.min(read) } else { read };
+        let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP_WITH_ADAPTERS.min(read) } else { read };
         InsertSizeDistribution {
             model: params.library.insert_model,
             mean: params.insert_mean,
@@ -73,11 +73,11 @@ impl InsertSizeDistribution {
             let length = shortest + rng.draw_below(longest - shortest + 1);
             return if rng.draw_bernoulli(DIMER_SHARE) { InsertSize::Dimer } else { InsertSize::Short(length) };
         }
-        InsertSize::Regular(self.draw_regular_length(rng))
+        InsertSize::Regular(self.draw_main_distribution_length(rng))
     }
 
     /// Draws an insert length from the main distribution of the library, bp.
-    pub(crate) fn draw_regular_length(&self, rng: &mut Rng) -> usize {
+    pub(crate) fn draw_main_distribution_length(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
             InsertModel::Normal => rng.draw_gaussian(self.mean, self.sd),
             InsertModel::Cfdna => cfdna::draw_cfdna_length(rng),
@@ -88,10 +88,10 @@ impl InsertSizeDistribution {
 
     /// Returns a length that few inserts exceed, bp: the mean plus three standard deviations. For cell-free DNA these
     /// are those of fragments of two nucleosomes.
-    pub(crate) fn upper_insert_size_bp(&self) -> usize {
+    pub(crate) fn rarely_exceeded_insert_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
-            InsertModel::Cfdna => cfdna::LONG_CFDNA_FRAGMENT_BP,
+            InsertModel::Cfdna => cfdna::RARELY_EXCEEDED_CFDNA_BP,
         }
     }
 }
@@ -120,15 +120,19 @@ impl<'a> Library<'a> {
     }
 
     /// Draws a molecule and adds all artefacts of library preparation to it.
-    pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Molecule<'a> {
+    pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) -> Molecule<'a> {
         counts.molecules += 1;
         let Some(drawn) = self.draw_source_fragment(rng, counts) else { return Molecule::adapter_dimer() };
         let reverse = rng.draw_bernoulli(0.5);
-        self.prepare_strand(Some(&drawn), reverse, None, rng, counts)
+        self.make_molecule_from_strand(Some(&drawn), reverse, None, rng, counts)
     }
 
     /// Draws an insert length, and a fragment of this length from the DNA pool. Returns `None` for an adapter dimer.
-    pub(crate) fn draw_source_fragment(&self, rng: &mut Rng, counts: &mut ReadCounts) -> Option<DrawnFragment<'a>> {
+    pub(crate) fn draw_source_fragment(
+        &self,
+        rng: &mut Rng,
+        counts: &mut ReadAndArtefactCounts,
+    ) -> Option<DrawnFragment<'a>> {
         let insert = self.inserts.draw_insert_size(rng);
         counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
         if insert == InsertSize::Dimer {
@@ -141,13 +145,13 @@ impl<'a> Library<'a> {
     /// Makes a molecule from one strand of a fragment (`None`: an adapter dimer), with all artefacts of library
     /// preparation. If `reverse` is set, read 1 reads the reverse complement of the fragment. `prefixes` are the bases
     /// that are ligated before the template of read 1 and read 2.
-    pub(crate) fn prepare_strand(
+    pub(crate) fn make_molecule_from_strand(
         &self,
         drawn: Option<&DrawnFragment<'a>>,
         reverse: bool,
         prefixes: Option<&[Vec<u8>; 2]>,
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) -> Molecule<'a> {
         let mut molecule = match drawn {
             Some(drawn) => self.damage_strand(drawn, reverse, rng, counts),
@@ -166,7 +170,7 @@ impl<'a> Library<'a> {
         drawn: &DrawnFragment<'a>,
         reverse: bool,
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) -> Molecule<'a> {
         let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
         let mut molecule = Molecule::from_fragment(fragment, reverse, dna_source);
@@ -178,29 +182,29 @@ impl<'a> Library<'a> {
             recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
         }
         if let Some([first, last]) = primers {
-            molecule.replace_ends(if reverse { [last, first] } else { [first, last] });
+            molecule.replace_ends_by_primers(if reverse { [last, first] } else { [first, last] });
         }
         self.add_fold_back_or_chimera(&mut molecule, rng, counts);
         molecule
     }
 
     /// Makes the molecule a fold-back or a chimera, with the probabilities of the parameters.
-    fn add_fold_back_or_chimera(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn add_fold_back_or_chimera(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         let (fold_backs, chimeras) = (self.params.library.fold_backs, self.params.library.chimeras);
         if fold_backs + chimeras == 0.0 {
             return;
         }
         let choice = rng.draw_unit_interval();
         if choice < fold_backs {
-            let length = self.inserts.draw_regular_length(rng);
+            let length = self.inserts.draw_main_distribution_length(rng);
             counts.fold_backs += u64::from(fold_molecule_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
-            counts.chimeras += u64::from(chimera::join_chimera(molecule, &self.dna_pool, rng));
+            counts.chimeras += u64::from(chimera::make_molecule_chimeric(molecule, &self.dna_pool, rng));
         }
     }
 
     /// Adds tandem-repeat slippage and substitution errors of early PCR cycles.
-    fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
             let mut repeats = vec![];
             tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut repeats);

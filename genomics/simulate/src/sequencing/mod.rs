@@ -37,12 +37,13 @@ pub(crate) use dna_pool::{DnaComponent, DnaPool, DnaSource, FragmentSampling, dr
 pub(crate) use fastq::{FastqSink, SampleFastqSpec, sequence_library};
 pub(crate) use fragments::CarriedVariant;
 pub(crate) use fragments::{CellChromosome, ChromosomePool, GenomeMixture};
-pub(crate) use library::{InsertSizeDistribution, Library, MIN_INSERT_BP};
+pub(crate) use library::{InsertSizeDistribution, Library, MIN_INSERT_BP_WITH_ADAPTERS};
 pub(crate) use params::is_default;
 pub use params::{
-    AdapterType, CoverageParams, ION_HOMOPOLYMER_ERRORS, InsertModel, LibraryParams, SequencerParams, SequencingParams,
+    AdapterType, CoverageParams, ION_TORRENT_HOMOPOLYMER_ERROR_RATE, InsertModel, LibraryParams, SequencerParams,
+    SequencingParams,
 };
-pub use read_counts::ReadCounts;
+pub use read_counts::ReadAndArtefactCounts;
 pub(crate) use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub(crate) use sequencer::Sequencer;
 pub(crate) use umi_params::MEAN_FAMILY_SIZE_RANGE;

@@ -19,7 +19,7 @@ pub(crate) struct MoleculePart<'a> {
 
 impl<'a> MoleculePart<'a> {
     /// Returns the bases `start..end` of this part, counted in the direction of the molecule.
-    pub(crate) fn part_of_range(&self, start: usize, end: usize) -> MoleculePart<'a> {
+    pub(crate) fn subpart(&self, start: usize, end: usize) -> MoleculePart<'a> {
         let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
         MoleculePart { fragment: self.fragment.subfragment(start, end), ..*self }
@@ -116,7 +116,7 @@ impl<'a> Molecule<'a> {
 
     /// Replaces the bases at both ends by primers. The first primer is that with which read 1 begins, the last that
     /// with which read 2 begins.
-    pub(crate) fn replace_ends(&mut self, [first, last]: PrimerPair<'_>) {
+    pub(crate) fn replace_ends_by_primers(&mut self, [first, last]: PrimerPair<'_>) {
         let strand = self.read1_strand_mut();
         let behind = strand.len() - last.len();
         strand[..first.len()].copy_from_slice(first);

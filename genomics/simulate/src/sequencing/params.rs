@@ -114,7 +114,7 @@ pub struct CoverageParams {
 
 /// Rate of homopolymer errors of Ion Torrent sequencers, per base of the homopolymer (chosen; similar to the indel
 /// rates in Bragg et al., PLOS Computational Biology 2013).
-pub const ION_HOMOPOLYMER_ERRORS: f64 = 0.007;
+pub const ION_TORRENT_HOMOPOLYMER_ERROR_RATE: f64 = 0.007;
 
 /// Sequencer artefacts besides substitution errors. All are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

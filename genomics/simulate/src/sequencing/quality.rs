@@ -127,7 +127,7 @@ mod tests {
     fn errors_are_as_frequent_as_asked_and_as_qualities_say() {
         for (length, rate) in [(150, 0.003), (100, 0.005)] {
             let model = QualityModel::with_error_rate(length, rate);
-            let mut rng = Rng::from_labels(5, &[]);
+            let mut rng = Rng::from_seed_and_labels(5, &[]);
             let (mut wrong, mut seen, mut ns) = (0.0, 0.0, 0.0);
             let (mut said, mut halves) = (0.0, [0.0; 2]);
             let mut quals = vec![];

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Numbers of simulated molecules, reads and artefacts of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ReadCounts {
+pub struct ReadAndArtefactCounts {
     /// Number of different molecules that were sequenced.
     pub molecules: u64,
     /// Number of read pairs that are duplicates: their molecule was already sequenced by another pair.
@@ -49,9 +49,9 @@ pub struct ReadCounts {
     pub(crate) n_bases: u64,
 }
 
-impl std::ops::AddAssign for ReadCounts {
-    fn add_assign(&mut self, other: ReadCounts) {
-        let ReadCounts {
+impl std::ops::AddAssign for ReadAndArtefactCounts {
+    fn add_assign(&mut self, other: ReadAndArtefactCounts) {
+        let ReadAndArtefactCounts {
             molecules,
             duplicate_pairs,
             foreign_pairs,

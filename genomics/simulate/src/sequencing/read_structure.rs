@@ -16,7 +16,8 @@ pub(crate) fn draw_umi(structure: &ReadStructure, rng: &mut Rng) -> Vec<u8> {
 pub(crate) fn prefix_bases(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
     let mut umi = umi.iter();
     let base = |is_umi: bool| if is_umi { umi.next().copied().unwrap_or(b'N') } else { SKIPPED_BASE };
-    let is_umi = structure.segments().iter().flat_map(|&(length, is_umi)| std::iter::repeat_n(is_umi, length));
+    let is_umi =
+        structure.segments_before_template().iter().flat_map(|&(length, is_umi)| std::iter::repeat_n(is_umi, length));
     is_umi.map(base).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use super::fragments::Fragment;
 use super::molecule::Molecule;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use crate::rng::Rng;
 use crate::variant::{ContigSpan, GenomePosition};
 use genuma_reads::dna;
@@ -75,7 +75,7 @@ impl LibraryRecurrentErrors {
         fragment: &Fragment,
         reverse: bool,
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) {
         let (start, end) = (fragment.start(), fragment.start() + fragment.len());
         for stretch in fragment.chromosome().origins.overlapping_segments(start..end) {

@@ -2,17 +2,17 @@
 
 use super::adapter::SampleAdapters;
 use super::homopolymers::draw_homopolymer_errors;
-use super::library::MIN_INSERT_BP;
+use super::library::MIN_INSERT_BP_WITH_ADAPTERS;
 use super::molecule::Molecule;
 use super::params::SequencingParams;
 use super::quality::QualityModel;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use super::slippage::{RepeatSlip, SlippageModel, SlippageStage, repeat_on_reverse_strand};
 use crate::rng::Rng;
 use genuma_reads::ReadStructure;
 
 /// Minimum length of a mate after trimming, bases.
-const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP;
+const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP_WITH_ADAPTERS;
 /// Share of wrong bases in a tail of quality 2.
 const TAIL_ERROR_SHARE: f64 = 0.3;
 /// Share of bases other than A that a four-colour sequencer calls where it detects no signal.
@@ -72,7 +72,7 @@ impl<'a> Sequencer<'a> {
             .library
             .umi
             .as_ref()
-            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::prefix_bp));
+            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::bases_before_template));
         prefixes.map(|prefix| self.draw_trimmed_length(length, rng).saturating_sub(prefix))
     }
 
@@ -82,7 +82,7 @@ impl<'a> Sequencer<'a> {
         molecule: &Molecule,
         mates: &mut [SequencedMate; 2],
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) {
         let model = self.choose_model(rng);
         for (number, mate) in mates.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ impl<'a> Sequencer<'a> {
         model: &QualityModel,
         mate: &mut SequencedMate,
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) {
         let length = model.mate_length();
         mate.bases.clear();
@@ -183,7 +183,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Adds artefacts other than substitution errors. From base `lit` on, the sequencer detects no signal.
-    fn add_artefacts(&self, lit: usize, mate: &mut SequencedMate, rng: &mut Rng, counts: &mut ReadCounts) {
+    fn add_artefacts(&self, lit: usize, mate: &mut SequencedMate, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         let machine = &self.params.machine;
         if !machine.two_colour {
             for quality in &mut mate.quals[lit..] {

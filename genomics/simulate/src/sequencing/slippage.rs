@@ -5,7 +5,7 @@
 //! follow Clarke et al., Molecular Pathology 2001.
 
 use super::molecule::Molecule;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use crate::rng::Rng;
 use crate::tandem_repeats::{self, TandemRepeat};
 
@@ -97,7 +97,12 @@ impl SlippageModel {
     }
 
     /// Draws length changes for the tandem repeats of a molecule, and applies them.
-    pub(super) fn apply_random_slips(&self, molecule: &mut Molecule, rng: &mut Rng, counts: &mut ReadCounts) {
+    pub(super) fn apply_random_slips(
+        &self,
+        molecule: &mut Molecule,
+        rng: &mut Rng,
+        counts: &mut ReadAndArtefactCounts,
+    ) {
         let drawn = molecule.repeats.iter().filter_map(|&t| self.draw_slip(t, rng));
         let mut slips: Vec<RepeatSlip> = drawn.collect();
         if slips.is_empty() {
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn slips_are_as_frequent_as_asked_and_mostly_losses() {
-        let mut rng = Rng::from_labels(6, &[]);
+        let mut rng = Rng::from_seed_and_labels(6, &[]);
         let repeat = TandemRepeat { start: 5, end: 17, unit: 1 };
         let count = |stage, rng: &mut Rng| {
             let slippage = SlippageModel::for_stage(stage, 1.0).unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::dna_pool::DrawnFragment;
 use super::library::Library;
 use super::molecule::Molecule;
-use super::read_counts::ReadCounts;
+use super::read_counts::ReadAndArtefactCounts;
 use super::read_structure::{draw_umi, prefix_bases};
 use super::umi_params::UmiParams;
 use crate::rng::Rng;
@@ -40,7 +40,7 @@ impl<'a> UmiMolecule<'a> {
         library: &Library<'a>,
         umi: &UmiParams,
         rng: &mut Rng,
-        counts: &mut ReadCounts,
+        counts: &mut ReadAndArtefactCounts,
     ) -> Self {
         counts.molecules += 1;
         let fragment = library.draw_source_fragment(rng, counts);
@@ -52,8 +52,9 @@ impl<'a> UmiMolecule<'a> {
         let strands = [0, 1].map(|strand| {
             let prefix = |read: usize| prefix_bases(&structures[read], &end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
-            (pairs[strand] > 0)
-                .then(|| library.prepare_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts))
+            (pairs[strand] > 0).then(|| {
+                library.make_molecule_from_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts)
+            })
         });
         UmiMolecule { end_umis, strands, pairs, fragment, is_duplex: umi.duplex }
     }
@@ -71,12 +72,12 @@ impl<'a> UmiMolecule<'a> {
 
     /// Returns the strand (0 or 1) whose read 1 becomes read 1 of the consensus. If both strands are amplified, this is
     /// the strand that begins with the lower UMI.
-    pub(super) fn consensus_strand(&self) -> usize {
+    pub(super) fn consensus_read1_strand(&self) -> usize {
         let is_second = if self.is_duplex { self.end_umis[0] > self.end_umis[1] } else { self.pairs[1] > 0 };
         usize::from(is_second)
     }
 
-    /// Appends the row of the molecule to the table of molecules, whose columns are those of [`MOLECULES_HEADER`].
+    /// Appends the row of the molecule to the table of molecules, whose columns are those of [`MOLECULE_TABLE_HEADER`].
     pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
         let placement = fragment.and_then(|f| f.placement_of_end(f.len(), false));
@@ -99,7 +100,8 @@ impl<'a> UmiMolecule<'a> {
 
 /// Header of the table of molecules. Positions are 1-based and inclusive. `umi` has the UMIs of the left and of the
 /// right end. Read 1 of forward pairs begins at the left end, read 1 of reverse pairs at the right end.
-pub(crate) const MOLECULES_HEADER: &str = "name\tcontig\tstart\tend\tumi\tforward_pairs\treverse_pairs\tvariants\n";
+pub(crate) const MOLECULE_TABLE_HEADER: &str =
+    "name\tcontig\tstart\tend\tumi\tforward_pairs\treverse_pairs\tvariants\n";
 
 /// Draws the number of read pairs of each strand; at least one strand has a pair.
 fn draw_family_sizes(mean: f64, is_amplified: [bool; 2], rng: &mut Rng) -> [usize; 2] {

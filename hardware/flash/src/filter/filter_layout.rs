@@ -30,7 +30,7 @@ impl FilterLayout {
     }
 
     /// Number of groups, at most all, whose filter blocks fit in `bytes` bytes; 0 without a filter.
-    pub(super) fn groups_in_memory(&self, bytes: u64) -> u64 {
+    pub(super) fn num_groups_that_fit(&self, bytes: u64) -> u64 {
         bytes
             .checked_div(self.blocks_per_full_group() * size_of::<BloomBlock>() as u64)
             .unwrap_or(0)

@@ -9,7 +9,7 @@ use crate::backend::Error;
 use crate::bandwidth_kernels::StreamArrays;
 use crate::plan::LatencyJob;
 use crate::pointer_chain::CacheLine;
-use crate::profile::{BufferCheck, BufferPageKind, MemoryLocation};
+use crate::profile::{BufferPageKind, BufferPlacementCheck, MemoryLocation};
 
 /// Array elements per cache line. A thread gets whole cache lines of an array, so that no line belongs to two threads.
 const LINE_ELEMENTS: usize = 8;
@@ -22,7 +22,7 @@ pub(super) struct MeasurementBuffers {
     chain: Option<(ChainKey, PlacedSlice<CacheLine>)>,
     arrays: Option<(ArraysKey, Vec<NodeArrays>)>,
     /// Placement checks, one per policy and page kind.
-    pub buffer_checks: Vec<BufferCheck>,
+    pub buffer_checks: Vec<BufferPlacementCheck>,
     /// Problems, one sentence each: placements and page kinds that the kernel did not provide.
     pub warnings: Vec<String>,
 }
@@ -163,7 +163,7 @@ impl MeasurementBuffers {
                 "cannot query on which nodes memory with {asked} is, so its results may be those of another node: {error}"
             )),
         }
-        self.add_check(BufferCheck {
+        self.add_check(BufferPlacementCheck {
             requested_policy: asked.policy.to_string(),
             page_kind: pages,
             bytes,
@@ -180,8 +180,8 @@ impl MeasurementBuffers {
     }
 
     /// Adds a buffer to the placement check of its policy and page kind.
-    fn add_check(&mut self, check: BufferCheck) {
-        let same = |kept: &&mut BufferCheck| {
+    fn add_check(&mut self, check: BufferPlacementCheck) {
+        let same = |kept: &&mut BufferPlacementCheck| {
             (&kept.requested_policy, kept.page_kind) == (&check.requested_policy, check.page_kind)
         };
         let Some(kept) = self.buffer_checks.iter_mut().find(same) else {

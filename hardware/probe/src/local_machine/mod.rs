@@ -12,7 +12,7 @@ use crate::backend::{Error, LoadedLatencySample, MeasurementBackend};
 use crate::bandwidth_kernels::{InstructionSet, StreamArrays, read_with_pauses};
 use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
 use crate::pointer_chain::PointerChain;
-use crate::profile::{BufferCheck, MemoryLocation};
+use crate::profile::{BufferPlacementCheck, MemoryLocation};
 use buffers::{MeasurementBuffers, split_among_threads};
 use threads::{SpinBarrier, ThreadResult, run_on_cpus};
 
@@ -160,7 +160,7 @@ impl MeasurementBackend for LocalMachine {
         Ok(points)
     }
 
-    fn buffer_checks(&self) -> Vec<BufferCheck> {
+    fn buffer_checks(&self) -> Vec<BufferPlacementCheck> {
         self.buffers.buffer_checks.clone()
     }
 

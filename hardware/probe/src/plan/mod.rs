@@ -11,7 +11,7 @@ mod tests;
 use genuma_machine::{IdSet, Topology};
 
 use crate::profile::{BandwidthKernel, BufferPageKind, MemoryLocation};
-use sizes::BufferSizes;
+use sizes::BufferSizeLimits;
 
 /// Idle loop iterations of injectors between bursts, from idle (`None`) to full speed.
 const INJECTOR_PAUSES: [Option<u32>; 9] =
@@ -231,7 +231,7 @@ impl MeasurementPlan {
     }
 
     fn at_reduction_level(topology: &Topology, wish: &PlanOptions, thin: u32) -> Result<MeasurementPlan, Error> {
-        let sizes = BufferSizes::from_topology(topology, wish)?;
+        let sizes = BufferSizeLimits::from_topology(topology, wish)?;
         let missing = sizes.measurement_limitations();
         let mut builder = PlanBuilder { topology, options: wish, reduction_level: thin, sizes, jobs: Vec::new() };
         for node in topology.allowed_memory_nodes().iter() {
@@ -260,7 +260,7 @@ struct PlanBuilder<'a> {
     topology: &'a Topology,
     options: &'a PlanOptions,
     reduction_level: u32,
-    sizes: BufferSizes,
+    sizes: BufferSizeLimits,
     jobs: Vec<MeasurementJob>,
 }
 

@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 
 /// Cache sizes and the memory available for buffers.
 #[derive(Debug)]
-pub(super) struct BufferSizes {
+pub(super) struct BufferSizeLimits {
     /// Bytes of the data caches of one CPU, nearest first.
     caches: Vec<u64>,
     /// Total bytes of the last-level caches: of the node with the largest total, and of the whole machine.
@@ -33,9 +33,9 @@ pub(super) struct BufferSizes {
     has_single_core_nodes_only: bool,
 }
 
-impl BufferSizes {
+impl BufferSizeLimits {
     /// Finds the cache sizes, and the memory that buffers may take, from the topology and the options of the plan.
-    pub(super) fn from_topology(topology: &Topology, options: &PlanOptions) -> Result<BufferSizes, Error> {
+    pub(super) fn from_topology(topology: &Topology, options: &PlanOptions) -> Result<BufferSizeLimits, Error> {
         let (cpus, nodes) = (usable_cpus(topology), topology.allowed_memory_nodes());
         if cpus.is_empty() || nodes.is_empty() {
             return Err(Error::NothingAllowed { cpus: topology.allowed.cpus.clone(), nodes });
@@ -64,7 +64,7 @@ impl BufferSizes {
             caches.push(DEFAULT_CACHE_BYTES);
         }
         let no_huge_pages = matches!(topology.transparent_huge_pages, None | Some(TransparentHugePageMode::Never));
-        Ok(BufferSizes {
+        Ok(BufferSizeLimits {
             last_level_cache_bytes: (most.max(caches[caches.len() - 1]), all.max(caches[caches.len() - 1])),
             caches,
             available_bytes: room,

@@ -1,7 +1,7 @@
 //! Machines from profiles, and who sits where.
 
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
-use genuma_probe::measure::{MachineDescription as Measuring, measure_profile};
+use genuma_probe::measure::{UnmeasuredMachineFacts as Measuring, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;

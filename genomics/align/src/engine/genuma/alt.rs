@@ -18,7 +18,7 @@ use crate::sam::Contigs;
 ///
 /// # Errors
 /// The file cannot be read, or a line does not begin with a valid name.
-pub(super) fn read_alt_names(path: &Path, contigs: &Contigs) -> Result<Option<HashSet<String>>, Error> {
+pub(super) fn read_alt_contig_names(path: &Path, contigs: &Contigs) -> Result<Option<HashSet<String>>, Error> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use genuma_mapper::bases::{BASE_LETTERS, base_at};
+use genuma_mapper::bases::{BASE_LETTERS, base_code_at};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
 use genuma_mapper::index::IndexView;
 use genuma_mapper::mapper::MappedReads;
 use genuma_mapper::pairs::{ReadReport, ReportedSegment};
 use genuma_mapper::placement::Placement;
-use genuma_mapper::ungapped::{MismatchMasks, count_mismatches, mismatch_positions};
+use genuma_mapper::ungapped::{MismatchMasks, mask_and_count_mismatches, mismatch_positions};
 use genuma_reads::{ReadBatch, ReadRef, dna};
 
 use super::super::Error;
@@ -60,7 +60,7 @@ struct AlignmentFields {
     /// Whether the record is secondary: another placement of bases that have a better placement.
     is_secondary: bool,
     /// Number of reference bases that the alignment covers.
-    ref_span: i32,
+    ref_span_bp: i32,
 }
 
 /// Which bases of the read are in a record, and on which strand.
@@ -163,11 +163,11 @@ impl RecordWriter<'_> {
         masks: &mut MismatchMasks,
     ) {
         let view = &self.view;
-        let contig = view.contig_at(place.start());
+        let contig = view.contig_index_at(place.start());
         out.contig = contig as i32;
         out.position = (place.start() - view.contigs[contig].start) as i32;
         out.reverse = place.reverse;
-        out.ref_span = (place.end() - place.start()) as i32;
+        out.ref_span_bp = (place.end() - place.start()) as i32;
         out.cigar.clear();
         out.md_text.clear();
         let (from, to) = (usize::from(place.from), usize::from(place.to));
@@ -187,11 +187,11 @@ impl RecordWriter<'_> {
         let strand = mapped.packed.read_strand(number, place.reverse);
         let ambiguous_ranges = view.ambiguous_ranges_in(place.start()..place.end());
         if place.num_cigar_ops == 0 && ambiguous_ranges.is_empty() {
-            count_mismatches(view.words, place.left, strand, masks);
+            mask_and_count_mismatches(view.words, place.left, strand, masks);
             let (mut last, mut n) = (from, 0);
             for at in mismatch_positions(masks, from, to) {
                 write_int(&mut out.md_text, at - last);
-                out.md_text.push(BASE_LETTERS[usize::from(view.base_at(place.left + at as u64))]);
+                out.md_text.push(BASE_LETTERS[usize::from(view.base_code_at(place.left + at as u64))]);
                 last = at + 1;
                 n += 1;
             }
@@ -203,14 +203,14 @@ impl RecordWriter<'_> {
             if ambiguous_ranges.iter().any(|hole| hole.contains(&at)) {
                 b'N'
             } else {
-                BASE_LETTERS[usize::from(view.base_at(at))]
+                BASE_LETTERS[usize::from(view.base_code_at(at))]
             }
         };
         let letter = |at: usize| {
             let letter = if place.reverse { read.seq[length - 1 - at] } else { read.seq[at] };
             match (dna::encode_base(letter), place.reverse) {
                 (dna::NOT_A_BASE_CODE, _) => b'N',
-                _ => BASE_LETTERS[usize::from(base_at(strand.words, at))],
+                _ => BASE_LETTERS[usize::from(base_code_at(strand.words, at))],
             }
         };
         let (mut at, mut target, mut equal) = (from, place.start(), 0);
@@ -318,7 +318,7 @@ impl RecordWriter<'_> {
         let there = if mate.is_none() { NO_POSITION } else { next.or(own).map_or(NO_POSITION, place) };
         let template_length = match (fields, next) {
             (Some(a), Some(b)) if a.contig == b.contig => {
-                let first = |x: &AlignmentFields| x.position + if x.reverse { x.ref_span - 1 } else { 0 };
+                let first = |x: &AlignmentFields| x.position + if x.reverse { x.ref_span_bp - 1 } else { 0 };
                 let length = first(b) - first(a);
                 length + length.signum()
             }
@@ -368,7 +368,7 @@ impl RecordWriter<'_> {
             self.options.carried_tags.append_for_record(tags, seq.len(), range, reverse, record.buffer_mut());
         }
         if self.options.copy_comments && !this.read.comment.is_empty() {
-            sam::parse_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {
+            sam::parse_and_push_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {
                 name: String::from_utf8_lossy(this.read.name).into_owned(),
                 reason: format!("its comment cannot be copied: {reason}"),
             })?;

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use genuma_reads::CramReference;
-use genuma_work::publish::{AtomicFile, FileSet};
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use libdeflater::{CompressionLvl, Compressor};
 use md5::{Digest, Md5};
 
@@ -56,7 +56,7 @@ pub enum CramVersion {
 
 /// A CRAM file that is being written. The file and its index are added to a file set by [`super::Sorter::write_cram`],
 /// and get their final names when the file set is published.
-pub struct CramFile {
+pub struct CramFileWriter {
     path: PathBuf,
     data: AtomicFile,
     header: SortedFileHeader,
@@ -66,13 +66,13 @@ pub struct CramFile {
     digests: JoinHandle<Result<Vec<[u8; 16]>, Error>>,
 }
 
-impl CramFile {
+impl CramFileWriter {
     /// Creates the file at `path` for records aligned to `genome`, whose file name is written to the header. Starts a
     /// thread that computes the MD5 sums of the sequences.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn create(path: &Path, header: SortedFileHeader, genome: &CramReference) -> Result<CramFile, Error> {
+    pub fn create(path: &Path, header: SortedFileHeader, genome: &CramReference) -> Result<CramFileWriter, Error> {
         let data = AtomicFile::create(path).map_err(indexed_file::Error::Publish)?;
         let (names, of) = (header.sequence_list().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
@@ -84,23 +84,23 @@ impl CramFile {
             names.iter().map(digest).collect()
         });
         let version = CramVersion::default();
-        Ok(CramFile { path: path.to_owned(), data, header, genome: genome.clone(), version, digests })
+        Ok(CramFileWriter { path: path.to_owned(), data, header, genome: genome.clone(), version, digests })
     }
 
     /// Returns the file with another version of the CRAM format.
-    pub fn with_version(self, version: CramVersion) -> CramFile {
-        CramFile { version, ..self }
+    pub fn with_version(self, version: CramVersion) -> CramFileWriter {
+        CramFileWriter { version, ..self }
     }
 
     /// Writes all records and adds the file and its index to `set`. `next` appends the next record to a buffer and
     /// returns whether there was one.
-    pub(super) fn write_records(
+    pub(super) fn write_records_and_index(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
-        set: &mut FileSet,
+        set: &mut AtomicFileSet,
     ) -> Result<(), Error> {
-        let CramFile { path, mut data, header, genome, version, digests } = self;
+        let CramFileWriter { path, mut data, header, genome, version, digests } = self;
         let digests = digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let text = header.cram_header_text(&digests, genome.path());
         let head = file_header(&text, version);
@@ -136,8 +136,8 @@ impl CramFile {
         name.push(".crai");
         let mut file = AtomicFile::create(PathBuf::from(name)).map_err(indexed_file::Error::Publish)?;
         file.write_all(&gzip_file(index.as_bytes()))?;
-        set.add_file(file.flush_buffer().map_err(indexed_file::Error::Publish)?);
-        set.add_file(data.flush_buffer().map_err(indexed_file::Error::Publish)?);
+        set.add_file(file.flush_to_partial_file().map_err(indexed_file::Error::Publish)?);
+        set.add_file(data.flush_to_partial_file().map_err(indexed_file::Error::Publish)?);
         Ok(())
     }
 }

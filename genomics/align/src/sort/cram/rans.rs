@@ -48,7 +48,7 @@ impl EncoderSymbol {
 
     /// Divides an encoder state, which must be below 2^31, by the frequency of the symbol.
     #[inline]
-    pub(super) fn quotient(self, state: u32) -> u32 {
+    pub(super) fn divide_by_frequency(self, state: u32) -> u32 {
         ((u64::from(state) * u64::from(self.reciprocal)) >> (31 + self.shift)) as u32
     }
 }
@@ -207,7 +207,7 @@ impl StateWriter for BackwardWriter<'_> {
             self.push_byte(x as u8);
             x >>= 8;
         }
-        *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
+        *state = x + symbol.divide_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
     fn finish(mut self, states: [u32; NUM_STATES]) -> usize {

@@ -283,7 +283,7 @@ impl StateWriter for WordWriter<'_> {
             self.buffer[self.at..self.at + 2].copy_from_slice(&(x as u16).to_le_bytes());
             x >>= 16;
         }
-        *state = x + symbol.quotient(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
+        *state = x + symbol.divide_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
     fn finish(mut self, states: [u32; NUM_STATES]) -> usize {

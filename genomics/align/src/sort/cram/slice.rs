@@ -333,7 +333,7 @@ fn link_mates(records: &[Record<'_>]) -> Vec<MateLink> {
         let Some(first) = waiting.insert(record.name(), number) else { continue };
         let before = records[first];
         let ends = [flag::READ1, flag::READ2].map(|end| (before.has_any_flag(end), record.has_any_flag(end)));
-        let span = |record: Record<'_>| record.ref_span().max(1) as i32;
+        let span = |record: Record<'_>| record.ref_span_bp().max(1) as i32;
         let length = record.position() + span(record) - before.position();
         let is_read1_and_read2 = ends == [(true, false), (false, true)] || ends == [(false, true), (true, false)];
         let is_inward = !before.has_any_flag(flag::REVERSE) && record.has_any_flag(flag::REVERSE);
@@ -370,7 +370,7 @@ fn reference_spans(records: &[Record<'_>]) -> Vec<ReferenceSpan> {
         if let Some(span) = spans.last_mut()
             && sequence >= 0
         {
-            let end = record.position() + record.ref_span().max(1) as i32;
+            let end = record.position() + record.ref_span_bp().max(1) as i32;
             span.span = span.span.max(end - span.start + 1);
         }
     }

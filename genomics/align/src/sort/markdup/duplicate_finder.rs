@@ -9,7 +9,7 @@ use super::super::external_sorter::ExternalSorter;
 use super::super::loser_tree::{InMemoryRun, LoserTree, MergedItem, SortItem, sort_items_by_key};
 use super::super::spill_file::SortedRunFile;
 use super::read_ends::{PairEnds, SingleReadEnd};
-use super::{DuplicateCounts, DuplicateFlags, TemplateEnds};
+use super::{BlockReadEnds, DuplicateCounts, DuplicateFlags};
 
 /// Approximate set (Bloom filter with one hash) of the positions of single reads. The filter may report positions that
 /// are not in the set. Only reads of pairs at a reported position are compared with single reads.
@@ -65,7 +65,7 @@ impl DuplicateFinder {
     }
 
     /// Adds the read ends of a block whose template ordinals count from `first_ordinal`.
-    pub(crate) fn push_templates(&mut self, ends: TemplateEnds, first_ordinal: u64) -> Result<(), Error> {
+    pub(crate) fn push_templates(&mut self, ends: BlockReadEnds, first_ordinal: u64) -> Result<(), Error> {
         let mut rest = &ends.singles[..];
         while !rest.is_empty() {
             self.position_filter.insert(SingleReadEnd::duplicate_key(rest));
@@ -79,8 +79,8 @@ impl DuplicateFinder {
     pub(crate) fn find_duplicates(self, templates: u64) -> Result<(DuplicateFlags, DuplicateCounts), Error> {
         let DuplicateFinder { pairs, mut singles, position_filter } = self;
         let mut marker = DuplicateMarker { flags: DuplicateFlags::new(templates), counts: DuplicateCounts::default() };
-        marker.mark_pairs(pairs.merge_runs()?, &position_filter, &mut singles)?;
-        marker.mark_singles(singles.merge_runs()?)?;
+        marker.mark_pairs(pairs.start_final_merge()?, &position_filter, &mut singles)?;
+        marker.mark_singles(singles.start_final_merge()?)?;
         Ok((marker.flags, marker.counts))
     }
 }
@@ -118,7 +118,7 @@ impl DuplicateMarker {
                 best = [None, None];
             }
             let (score, name) = (PairEnds::quality_sum(item), PairEnds::read_name(item));
-            for (side, (is_compared, last)) in PairEnds::compared_reads(item).into_iter().enumerate() {
+            for (side, (is_compared, last)) in PairEnds::compared_and_read2_flags(item).into_iter().enumerate() {
                 if !is_compared {
                     continue;
                 }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::loser_tree::sort_items_by_key;
 use super::record::{Record, flag};
-use read_ends::{PairEnds, SingleReadEnd, UnclippedRead};
+use read_ends::{PairEnds, SingleReadEnd, UnclippedReadEnds};
 
 pub(crate) use duplicate_finder::DuplicateFinder;
 
@@ -75,12 +75,12 @@ pub struct DuplicateCounts {
 
 /// The read ends of the templates of a block, as sort items.
 #[derive(Debug, Default)]
-pub(crate) struct TemplateEnds {
+pub(crate) struct BlockReadEnds {
     pub(crate) pairs: Vec<u8>,
     pub(crate) singles: Vec<u8>,
 }
 
-impl TemplateEnds {
+impl BlockReadEnds {
     /// Adds the read ends of a template, from its primary records: read 1 (or the only read) and read 2.
     pub(crate) fn push_template(&mut self, primary: [Option<Record<'_>>; 2], marking: &MarkdupOptions, ordinal: u64) {
         let mapped = |r: &Record<'_>| !r.has_any_flag(flag::UNMAPPED) && r.sequence_index().is_some();
@@ -88,19 +88,19 @@ impl TemplateEnds {
         let library = |r| marking.libraries.as_ref().map_or(0, |l| l.library_number(r));
         match primary.map(|r| r.filter(mapped)) {
             [Some(a), Some(b)] => {
-                let reads = [a, b].map(|r| (UnclippedRead::from_record(r), counts(&r)));
+                let reads = [a, b].map(|r| (UnclippedReadEnds::from_record(r), counts(&r)));
                 PairEnds::push_pair(reads, a.name(), library(a), ordinal, &mut self.pairs);
             }
             [Some(one), None] | [None, Some(one)] if counts(&one) => {
-                UnclippedRead::from_record(one).push_as_single_read_end(library(one), ordinal, &mut self.singles);
+                UnclippedReadEnds::from_record(one).push_as_single_read_end(library(one), ordinal, &mut self.singles);
             }
             _ => {}
         }
     }
 
     /// Returns the items of the pairs and of the single reads, each sorted by key.
-    pub(crate) fn into_sorted(self) -> TemplateEnds {
-        TemplateEnds {
+    pub(crate) fn into_sorted(self) -> BlockReadEnds {
+        BlockReadEnds {
             pairs: sort_items_by_key::<PairEnds>(&self.pairs),
             singles: sort_items_by_key::<SingleReadEnd>(&self.singles),
         }

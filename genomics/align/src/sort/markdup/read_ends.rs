@@ -6,7 +6,7 @@ use super::super::record::{Record, flag};
 /// Unclipped ends, strand and quality sum of a mapped read, from its primary record. The ends are computed as if the
 /// clipped bases were aligned; they may be beyond the ends of the reference sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct UnclippedRead {
+pub(super) struct UnclippedReadEnds {
     sequence: u32,
     /// Leftmost base of the read on the reference as if clipped bases were aligned, 0-based; may be negative.
     leftmost_base: i64,
@@ -24,16 +24,16 @@ pub(super) struct UnclippedRead {
 /// Minimum base quality that counts for the score; the same as in samtools markdup and Picard.
 const MIN_SCORED_QUALITY: u8 = 15;
 
-impl UnclippedRead {
+impl UnclippedReadEnds {
     /// Computes the ends of the read of a mapped record.
-    pub(super) fn from_record(record: Record<'_>) -> UnclippedRead {
-        let clips = |ops: &mut dyn Iterator<Item = crate::sort::record::CigarOpCode>| -> i64 {
+    pub(super) fn from_record(record: Record<'_>) -> UnclippedReadEnds {
+        let clips = |ops: &mut dyn Iterator<Item = crate::sort::record::BamCigarOp>| -> i64 {
             ops.take_while(|op| op.is_clip()).map(|op| i64::from(op.len)).sum()
         };
         let position = record.position();
         let span = record.cigar().filter(|op| op.consumes_reference()).map(|op| i64::from(op.len)).sum::<i64>().max(1);
         let good = record.qualities().iter().filter(|&&q| q >= MIN_SCORED_QUALITY).map(|&q| u64::from(q)).sum::<u64>();
-        UnclippedRead {
+        UnclippedReadEnds {
             sequence: record.sequence_index().unwrap_or(0),
             leftmost_base: i64::from(position) - clips(&mut record.cigar()),
             rightmost_base: i64::from(position) + span - 1 + clips(&mut record.cigar().rev()),
@@ -50,7 +50,7 @@ impl UnclippedRead {
     }
 
     /// Whether this read is the left read of its template. Both reads are left if they begin at the same base.
-    fn is_left_of(&self, mate: &UnclippedRead) -> bool {
+    fn is_left_of(&self, mate: &UnclippedReadEnds) -> bool {
         if self.sequence != mate.sequence {
             return self.sequence < mate.sequence;
         }
@@ -148,11 +148,11 @@ impl SortItem for PairEnds {
 
 /// A mapped read of a pair, and whether it is compared with other reads. Reads that failed quality control are not
 /// compared.
-pub(super) type PairedRead = (UnclippedRead, bool);
+pub(super) type MateAndIsCompared = (UnclippedReadEnds, bool);
 
 impl PairEnds {
     /// Appends the sort items of a pair of mapped reads: one item, or two if both reads begin at the same base.
-    pub(super) fn push_pair(reads: [PairedRead; 2], name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
+    pub(super) fn push_pair(reads: [MateAndIsCompared; 2], name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
         let [(a, a_counts), (b, b_counts)] = reads;
         match (a.is_left_of(&b), b.is_left_of(&a)) {
             (true, true) => {
@@ -188,7 +188,7 @@ impl PairEnds {
 
     /// For the left and for the right read of the pair: whether the read is compared with other reads, and whether it
     /// is read 2.
-    pub(super) fn compared_reads(item: &[u8]) -> [(bool, bool); 2] {
+    pub(super) fn compared_and_read2_flags(item: &[u8]) -> [(bool, bool); 2] {
         let last_left = Self::has_role(item, role::READ2_IS_LEFT_FLAG);
         [
             (Self::has_role(item, role::LEFT_IS_COMPARED_FLAG), last_left),
@@ -211,8 +211,8 @@ impl PairEnds {
 
 /// A pair of mapped reads, ordered as left and right read.
 struct OrientedPair {
-    left: UnclippedRead,
-    right: UnclippedRead,
+    left: UnclippedReadEnds,
+    right: UnclippedReadEnds,
     roles: u8,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u3
     let (mut without, mut malformed) = (IdSet::new(), MalformedCpuFiles::default());
     for (node, id) in cpus_by_node.iter().flat_map(|(node, list)| list.iter().map(move |id| (*node, id))) {
         let folder = format!("{CPU_FOLDER}/cpu{id}/topology");
-        let package = malformed.take(id, read_package(reader, id));
+        let package = malformed.take(id, read_cpu_package(reader, id));
         // The kernel writes -1 where the architecture has no core number.
         let core = malformed.take(id, reader.read_number::<i64>(&format!("{folder}/core_id")));
         let siblings = malformed.take(id, read_siblings(reader, &folder, id));
@@ -115,7 +115,7 @@ pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u3
 
 /// Reads the package of a CPU. `None` where it is unknown: the kernel writes -1 where the architecture has no package
 /// number.
-pub(super) fn read_package(reader: &RecordingReader<'_>, id: u32) -> Result<Option<u32>, Error> {
+pub(super) fn read_cpu_package(reader: &RecordingReader<'_>, id: u32) -> Result<Option<u32>, Error> {
     let number = reader.read_number::<i64>(&format!("{CPU_FOLDER}/cpu{id}/topology/physical_package_id"))?;
     Ok(number.and_then(|number| u32::try_from(number).ok()))
 }

@@ -121,7 +121,7 @@ pub(super) fn assign_cpus_to_nodes(
 /// The first node with a CPU of the same package as CPU `cpu`.
 fn node_of_package(reader: &RecordingReader<'_>, listed: &BTreeMap<u32, IdSet>, cpu: u32) -> Option<u32> {
     // Notes about numbers that make no sense are made where all CPUs are read.
-    let package = |cpu| super::cpus::read_package(reader, cpu).ok().flatten();
+    let package = |cpu| super::cpus::read_cpu_package(reader, cpu).ok().flatten();
     let own = package(cpu)?;
     listed.iter().find(|(_, cpus)| cpus.iter().any(|other| package(other) == Some(own))).map(|(id, _)| *id)
 }

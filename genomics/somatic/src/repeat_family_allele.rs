@@ -81,7 +81,7 @@ impl FamilyMember {
 
 /// Selects, of the changed ranges of a contig `seq`, those whose bases most other members of the repeat family have.
 /// `own` are the segments aligned to the contig's own locus, `hits` the alignments of the contig to all loci.
-pub(crate) fn find_family_alleles(
+pub(crate) fn find_repeat_family_alleles(
     seq: &[u8],
     ranges: impl Iterator<Item = Range<usize>>,
     own: &[ContigSegment],
@@ -95,11 +95,11 @@ pub(crate) fn find_family_alleles(
     if others.len() < MIN_FAMILY_MEMBERS {
         return Vec::new();
     }
-    let is_family_allele = |range: &Range<usize>| {
+    let is_repeat_family_allele = |range: &Range<usize>| {
         let shown: Vec<bool> = others.iter().filter_map(|place| place.has_bases(range)).collect();
         shown.len() >= MIN_FAMILY_MEMBERS && 2 * shown.iter().filter(|has| **has).count() > shown.len()
     };
-    ranges.filter(is_family_allele).collect()
+    ranges.filter(is_repeat_family_allele).collect()
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
         }
         let genome = Reference::from_contigs(vec![fasta::Contig { name: "one".into(), seq: genome }]);
         let own = [ContigSegment { chrom: 0, forward: true, query: (0, 40), target: (0, 40), mapq: 60 }];
-        find_family_alleles(contig, [10..11, 20..21].into_iter(), &own, &hits, &genome)
+        find_repeat_family_alleles(contig, [10..11, 20..21].into_iter(), &own, &hits, &genome)
     }
 
     #[test]
@@ -181,8 +181,8 @@ mod tests {
         let longer = [(CigarKind::Match, 20), (CigarKind::Del, 2), (CigarKind::Match, 20)];
         let without = [hit(0, Strand::Forward, &plain), hit(40, Strand::Forward, &plain)];
         let deletion = || std::iter::once(20..20);
-        assert_eq!(find_family_alleles(SEQ, deletion(), &[], &without, &genome), vec![20..20]);
+        assert_eq!(find_repeat_family_alleles(SEQ, deletion(), &[], &without, &genome), vec![20..20]);
         let with = [hit(0, Strand::Forward, &plain), hit(80, Strand::Forward, &longer)];
-        assert!(find_family_alleles(SEQ, deletion(), &[], &with, &genome).is_empty());
+        assert!(find_repeat_family_alleles(SEQ, deletion(), &[], &with, &genome).is_empty());
     }
 }

@@ -8,14 +8,14 @@ const BYTES_PER_THREAD: u64 = 64 << 20;
 
 /// Performance model parameters of an aligner, fitted to the 320 published runs of lenis2017.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AlignerPreset {
+pub struct AlignerModelParams {
     /// Prefix of the program's name. The last preset has an empty prefix, which matches all programs.
     pub program: &'static str,
     /// CPU time per read in seconds on a machine of speed 1 ([`MachineModel::speed`]), without waiting for memory.
     pub cpu: f64,
     /// Memory accesses per read: number of cache lines of the index that a read loads and waits for.
     pub touches: f64,
-    /// Bytes that are moved per memory access of [`AlignerPreset::touches`].
+    /// Bytes that are moved per memory access of [`AlignerModelParams::touches`].
     pub(crate) bytes_per_touch: f64,
     /// Transfers of a cache line between cores per read and thread, when the lock of the input and output changes its
     /// owner.
@@ -27,10 +27,10 @@ pub struct AlignerPreset {
 /// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_aligners_of_server`] on both servers
 /// and both data sets. The first preset whose prefix matches the program name is used. The preset for other programs is
 /// the geometric mean of the four fitted aligners.
-pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
-    BWA_PRESET,
-    AlignerPreset { program: "minibwa", ..BWA_PRESET },
-    AlignerPreset {
+pub(crate) const ALIGNER_MODEL_PARAMS: [AlignerModelParams; 6] = [
+    BWA_MODEL_PARAMS,
+    AlignerModelParams { program: "minibwa", ..BWA_MODEL_PARAMS },
+    AlignerModelParams {
         program: "bowtie2",
         cpu: 396.4e-6,
         touches: 335.5,
@@ -38,7 +38,7 @@ pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
         handovers: 1.878,
         spread: 0.184,
     },
-    AlignerPreset {
+    AlignerModelParams {
         program: "gem",
         cpu: 41.61e-6,
         touches: 166.2,
@@ -46,7 +46,7 @@ pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
         handovers: 0.2286,
         spread: 0.562,
     },
-    AlignerPreset {
+    AlignerModelParams {
         program: "snap",
         cpu: 64.19e-6,
         touches: 257.8,
@@ -54,7 +54,7 @@ pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
         handovers: 0.54,
         spread: 0.505,
     },
-    AlignerPreset {
+    AlignerModelParams {
         program: "",
         cpu: 146.4e-6,
         touches: 275.4,
@@ -64,7 +64,7 @@ pub(crate) const ALIGNER_PRESETS: [AlignerPreset; 6] = [
     },
 ];
 
-const BWA_PRESET: AlignerPreset = AlignerPreset {
+const BWA_MODEL_PARAMS: AlignerModelParams = AlignerModelParams {
     program: "bwa",
     cpu: 433.5e-6,
     touches: 400.1,
@@ -75,12 +75,12 @@ const BWA_PRESET: AlignerPreset = AlignerPreset {
 
 /// Returns the parameters for `aligner`, a name as in [`crate::Invocation::aligner`]; for an unknown program the
 /// geometric means over the known aligners.
-pub fn find_aligner_preset(aligner: &str) -> &'static AlignerPreset {
-    let fits = |preset: &&AlignerPreset| aligner.starts_with(preset.program);
-    ALIGNER_PRESETS.iter().find(fits).unwrap_or(&ALIGNER_PRESETS[ALIGNER_PRESETS.len() - 1])
+pub fn find_aligner_model_params(aligner: &str) -> &'static AlignerModelParams {
+    let fits = |preset: &&AlignerModelParams| aligner.starts_with(preset.program);
+    ALIGNER_MODEL_PARAMS.iter().find(fits).unwrap_or(&ALIGNER_MODEL_PARAMS[ALIGNER_MODEL_PARAMS.len() - 1])
 }
 
-impl AlignerPreset {
+impl AlignerModelParams {
     /// Returns the model of a run of `reads` reads with an index of `index_bytes`.
     pub fn to_application_model(&self, index_bytes: u64, reads: f64) -> ApplicationModel {
         ApplicationModel {
@@ -119,8 +119,8 @@ mod tests {
         let mean = |of: &[f64]| (of.iter().map(|x| x.ln()).sum::<f64>() / of.len() as f64).exp();
         let numbers: [fn(&ApplicationModel) -> f64; 5] =
             [|a| a.cpu, |a| a.touches, |a| a.bytes_per_touch, |a| a.handovers, |a| a.spread];
-        let shipped = |preset: &AlignerPreset| {
-            let AlignerPreset { cpu, touches, bytes_per_touch, handovers, spread, .. } = *preset;
+        let shipped = |preset: &AlignerModelParams| {
+            let AlignerModelParams { cpu, touches, bytes_per_touch, handovers, spread, .. } = *preset;
             [cpu, touches, bytes_per_touch, handovers, spread]
         };
         let mut all = [const { Vec::new() }; 5];
@@ -130,21 +130,21 @@ mod tests {
             for (n, number) in numbers.iter().enumerate() {
                 let of = fitted.iter().flatten().filter(|(job, _)| job.aligner == aligner);
                 let found = mean(&of.map(|(_, app)| number(app)).collect::<Vec<f64>>());
-                let told = shipped(find_aligner_preset(name))[n];
+                let told = shipped(find_aligner_model_params(name))[n];
                 assert!((found / told - 1.0).abs() < 0.02, "{aligner} {n}: {found} {told}");
                 all[n].push(found);
             }
         }
-        for (found, told) in all.iter().map(|of| mean(of)).zip(shipped(find_aligner_preset("strobealign"))) {
+        for (found, told) in all.iter().map(|of| mean(of)).zip(shipped(find_aligner_model_params("strobealign"))) {
             assert!((found / told - 1.0).abs() < 0.02, "others: {found} {told}");
         }
-        assert_eq!(find_aligner_preset("minibwa map").cpu, find_aligner_preset("bwa-mem2 mem").cpu);
+        assert_eq!(find_aligner_model_params("minibwa map").cpu, find_aligner_model_params("bwa-mem2 mem").cpu);
     }
 
     #[test]
     fn calibrated_it_takes_what_was_measured() {
         let machine = published_servers::published_server_model("intel").unwrap();
-        let app = find_aligner_preset("bowtie2").to_application_model(3_900_000_000, 1e6);
+        let app = find_aligner_model_params("bowtie2").to_application_model(3_900_000_000, 1e6);
         let before = predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64);
         let app = app.calibrated_to_measured_run(&machine, 64, 30e-6);
         assert!((predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64) - 30.0).abs() < 1e-3);

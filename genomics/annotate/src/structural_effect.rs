@@ -316,7 +316,7 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
 impl StructuralEffect {
     /// The consequences of the structural variant for one transcript. `event` is its kind, if the variant deletes or
     /// duplicates an interval.
-    pub fn consequences(&self, transcript: usize, event: Option<IntervalVariant>) -> ConsequenceSet {
+    pub fn consequences_for_transcript(&self, transcript: usize, event: Option<IntervalVariant>) -> ConsequenceSet {
         let mut set = ConsequenceSet::default();
         let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
         set.insert_consequence_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
@@ -353,7 +353,7 @@ impl StructuralEffect {
 
     /// Indices of all transcripts with an effect, each once: those of fusions, those that contain a breakend, those
     /// with changed exons.
-    pub fn transcripts(&self) -> Vec<usize> {
+    pub fn affected_transcripts(&self) -> Vec<usize> {
         let fused = self.fusions.iter().flat_map(|fusion| [fusion.five_prime, fusion.three_prime]);
         let changed = self.exon_changes.iter().map(|change| change.transcript);
         let mut all: Vec<usize> = Vec::new();
@@ -369,10 +369,11 @@ impl StructuralEffect {
     pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalVariant>) -> Vec<String> {
         let value = |number: usize| {
             let transcript = &model.transcripts[number];
-            let (names, gene) = (self.consequences(number, event).csq_names(), &model.gene_of_transcript(number).name);
+            let (names, gene) =
+                (self.consequences_for_transcript(number, event).csq_names(), &model.gene_of_transcript(number).name);
             format!("{names}|{gene}|{}|{}", transcript.id, transcript.biotype)
         };
-        self.transcripts().into_iter().map(value).collect()
+        self.affected_transcripts().into_iter().map(value).collect()
     }
 
     /// Formats the fusions as values of the INFO field FUSION: genes, transcripts, exons, reading frame.
