@@ -5,11 +5,11 @@
 //! engine's [`BlockRule`] requires, and calls three functions:
 //!
 //! 1. [`Engine::map_batch`] for each *batch* (some consecutive reads: a [`ReadBatch`]), on any worker: maps every read
-//! separately. The result is an [`Engine::MappedBatch`].
+//!    separately. The result is an [`Engine::MappedBatch`].
 //! 2. [`Engine::estimate_library`] once for each *block* (some consecutive batches), when all its batches are mapped:
-//! estimates the insert sizes from the whole block. This is the only barrier, and it is cheap.
+//!    estimates the insert sizes from the whole block. This is the only barrier, and it is cheap.
 //! 3. [`Engine::write_records`] for each batch with the estimate of its block, on any worker: pairs the mates,
-//! searches for unplaced mates near their mates (mate rescue), and appends the records.
+//!    searches for unplaced mates near their mates (mate rescue), and appends the records.
 //!
 //! ```text
 //!            batch 1 -> map -> mapped 1 -.             .-> write -> records 1

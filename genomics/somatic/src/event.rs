@@ -256,7 +256,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// Builds the events: merges calls of the same change and combines junctions of one event. Events are sorted by the
 /// position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
-    // The frequency of mutations may then raise the qualities again.
+    // The frequency of mutations may raise the qualities again.
     shared_alleles::limit_quality_by_shared_alleles(&mut calls, thresholds.min_quality);
     adjust_quality_by_frequency(&mut calls, thresholds);
     if thresholds.has_unknown_duplicates {
