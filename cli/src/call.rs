@@ -611,8 +611,11 @@ fn has_piped_reads(job: &CallJob) -> bool {
 /// accept that.
 fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     // The content of a pipe is unknown until it is read.
-    let lengths =
-        if has_piped_reads(job) { Vec::new() } else { read_lengths::max_first_read_length_by_sample(&job.lanes)? };
+    let lengths = if has_piped_reads(job) {
+        Vec::new()
+    } else {
+        read_lengths::longest_read_of_first_batch_by_sample(&job.lanes)?
+    };
     let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
     for (sample, length) in other_lengths.filter(|_| job.samples.has_normal()) {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);

@@ -275,7 +275,8 @@ enum StreamedSample {
     Normal,
 }
 
-/// Simulates the sample pair and logs a summary.
+/// Simulates the sample pair into a folder and logs a summary, or writes the reads of one sample to standard output
+/// (`-o -`).
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.to_params();
     let off_target = args.library_args.is_off_target_given();

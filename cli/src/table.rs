@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Subcommand, value_parser};
-use genuma_flash::TableScan;
+use genuma_flash::TablePageReader;
 use genuma_kmers::MAX_SAMPLES;
 use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::AtomicFileSet;
@@ -145,7 +145,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
 }
 
 /// Returns the note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
-fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
+fn read_count_note(scan: &TablePageReader) -> anyhow::Result<TableNote> {
     TableNote::parse(scan.note())
         .filter(|note| note.value_bytes() == scan.value_bytes())
         .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
@@ -159,7 +159,7 @@ fn read_count_note(scan: &TableScan) -> anyhow::Result<TableNote> {
 
 /// An open k-mer table and its note.
 struct OpenTable {
-    scan: TableScan,
+    scan: TablePageReader,
     note: TableNote,
 }
 
@@ -302,19 +302,19 @@ fn range_slots_for_threads(threads: usize) -> usize {
 
 /// Returns the maximum memory for one page of a table in all k-mer ranges in memory: the raw page, and in each thread
 /// the page unpacked, partly merged and merged (bytes).
-fn page_memory_bytes(scan: &TableScan, threads: usize) -> u64 {
+fn page_memory_bytes(scan: &TablePageReader, threads: usize) -> u64 {
     range_slots_for_threads(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
 }
 
 /// Returns for each table the maximum number of its pages in a k-mer range, when all ranges together have `memory`
 /// bytes. The numbers are proportional to the sizes of the tables, so that all tables end at about the same range.
-fn pages_per_range(scans: &[TableScan], threads: usize, memory: u64) -> Vec<u64> {
-    let all: u64 = scans.iter().map(TableScan::num_pages).sum();
+fn pages_per_range(scans: &[TablePageReader], threads: usize, memory: u64) -> Vec<u64> {
+    let all: u64 = scans.iter().map(TablePageReader::num_pages).sum();
     let entry_bytes: u64 = scans.iter().map(|scan| scan.len() * (8 + scan.value_bytes() as u64)).sum();
     let pages_in_cache = (TARGET_RANGE_BYTES * all).div_ceil(entry_bytes.max(1));
     let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads)).max().unwrap_or(PAGE_BYTES);
     let max_pages = (memory / 2 / page_bytes).min(pages_in_cache);
-    let step = |scan: &TableScan| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
+    let step = |scan: &TablePageReader| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
     scans.iter().map(|scan| (step(scan) as u64).max(1)).collect()
 }
 
@@ -346,7 +346,7 @@ fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec
     resources.usable_memory_bytes(paths.len(), paths.len() as u64 * PAGE_BYTES)?;
     let mut tables = Vec::<OpenTable>::with_capacity(paths.len());
     for path in paths {
-        let scan = TableScan::open(path)?;
+        let scan = TablePageReader::open(path)?;
         let note = read_count_note(&scan)?;
         if let Some(first) = tables.first()
             && first.note.k != note.k
@@ -460,8 +460,8 @@ impl CombineJob<'_> {
         }
         keep_finished_steps_on_interruption(None);
         let n = tables.len();
-        let scans: Vec<TableScan> = tables.into_iter().map(|table| table.scan).collect();
-        let all: u64 = scans.iter().map(TableScan::len).sum();
+        let scans: Vec<TablePageReader> = tables.into_iter().map(|table| table.scan).collect();
+        let all: u64 = scans.iter().map(TablePageReader::len).sum();
         let threads = command_line::threads_or_all_cpus(means.threads);
         let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads));
         let usable_bytes = means.usable_memory_bytes(n, page_bytes.clone().sum())?;
@@ -513,7 +513,7 @@ impl CombineJob<'_> {
 /// Combines k-mer ranges until none are left. Each combining thread runs this function.
 fn combine_ranges(
     rule: &CombineRule,
-    scans: &[TableScan],
+    scans: &[TablePageReader],
     feed: &KmerRangeQueue<'_>,
     out: &SharedOutput<'_, '_>,
 ) -> anyhow::Result<()> {
@@ -535,7 +535,7 @@ fn combine_ranges(
         });
         if let Err(error) = unpacked {
             // The error of the earliest range is reported, whichever error occurred first.
-            let first = writer.stop_at_range(number);
+            let first = writer.stop_output_after_failed_range(number);
             feed.stop_reading();
             return if first { Err(error.into()) } else { Ok(()) };
         }

@@ -70,7 +70,7 @@ impl TableNote {
 
     /// Encodes the counts of one k-mer for the table. Counts beyond the number of samples are left out.
     #[inline]
-    pub(crate) fn encode_kmer_counts<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
+    pub(crate) fn encode_table_value<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
         // Tables are little-endian, and so are all supported machines.
         bytemuck::cast_slice(&counts[..self.samples.len()])
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(TableNote::parse(b"something else"), None);
         let other = serde_json::to_string(&note).unwrap().replace("k-mer counts", "reads");
         assert_eq!(TableNote::parse(other.as_bytes()), None);
-        let value = note.encode_kmer_counts(&[3, 1 << 20, 0, 0]);
+        let value = note.encode_table_value(&[3, 1 << 20, 0, 0]);
         assert_eq!(value, [3, 0, 0, 0, 0, 0, 16, 0]);
         assert_eq!(value.len(), note.value_bytes());
         assert_eq!(decode_kmer_counts(value).collect::<Vec<_>>(), [3, 1 << 20]);

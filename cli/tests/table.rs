@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_flash::{EntryBatch, PageEncoding, TableScan, TableSpec, TableWriter};
+use genuma_flash::{EntryBatch, PageEncoding, TablePageReader, TableSpec, TableWriter};
 
 use crate::common::{installed, names, run, scratch};
 
@@ -230,7 +230,7 @@ fn threads_and_memory_do_not_show() {
 /// Rewrites a table with a fixed layout: version 2.
 fn in_version_2(table: &Path) -> PathBuf {
     let path = table.with_extension("v2.gkt");
-    let scan = TableScan::open(table).expect("a table");
+    let scan = TablePageReader::open(table).expect("a table");
     let spec = TableSpec {
         encoding: PageEncoding::Fixed,
         note: scan.note().to_vec(),

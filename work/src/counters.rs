@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::cost::measure_process_cost;
 use crate::rusage;
 pub use crate::rusage::{ResourceUsage, wait_for_child};
-use perf_events::{PerfCounts, PerfEvents, PerfScope};
+use perf_events::{CountedProcesses, PerfCounts, PerfEvents};
 pub use proc_files::NumaBalancingCounters;
 use proc_files::{VmstatSnapshot, disk_wait_missing_reason};
 use sampler::{ProcSampler, ProcSamples};
@@ -203,7 +203,7 @@ impl ChildCounters {
     /// Prepares the counters. Call it before the child process is started. Counting begins when the child executes its
     /// program.
     pub fn for_next_child() -> ChildCounters {
-        let perf = PerfEvents::open(PerfScope::NextChild);
+        let perf = PerfEvents::open(CountedProcesses::NextChild);
         ChildCounters { perf, own_peak_bytes: measure_process_cost().peak_bytes, sampler: None }
     }
 
@@ -242,7 +242,7 @@ impl OwnCounters {
     /// other counters count from the start of the process.
     fn start() -> OwnCounters {
         let own = std::process::id();
-        let perf = PerfEvents::open(PerfScope::ThisProcess);
+        let perf = PerfEvents::open(CountedProcesses::ThisProcess);
         let sampler = ProcSampler::start(Box::new(move || vec![own]), needs_thread_samples(&perf));
         OwnCounters { perf, sampler }
     }

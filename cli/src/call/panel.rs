@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use genuma_flash::TableScan;
+use genuma_flash::TablePageReader;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 
 use crate::errors::UsageError;
@@ -20,7 +20,7 @@ const DEFAULT_MIN_NORMALS: u32 = 2;
 /// The file cannot be read, is not a panel, has another k, or has fewer than `least` normals.
 pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<PanelOfNormals> {
     let (path, least) = (table.display(), least.unwrap_or(DEFAULT_MIN_NORMALS));
-    let scan = TableScan::open(table)?;
+    let scan = TablePageReader::open(table)?;
     let make = "create one with `genuma kmers union --counts samples`";
     let note = TableNote::parse(scan.note()).filter(|note| note.value_bytes() == scan.value_bytes());
     let Some((note, num_normals)) = note.and_then(|note| note.num_panel_samples().map(|of| (note, of))) else {

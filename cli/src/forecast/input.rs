@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use genuma_flash::TableScan;
+use genuma_flash::TablePageReader;
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
 use genuma_somatic::pipeline::Resources;
 
@@ -14,7 +14,7 @@ use super::model::{ForecastInput, PanelSize};
 /// # Errors
 /// The table cannot be read.
 pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash::Error> {
-    let scan = TableScan::open(table)?;
+    let scan = TablePageReader::open(table)?;
     let pages = scan.num_pages() * 4096;
     Ok(PanelSize { page_bytes: pages, filter_and_index_bytes: scan.file_bytes().saturating_sub(4096 + pages) })
 }

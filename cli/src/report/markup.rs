@@ -66,7 +66,7 @@ pub(crate) fn format_binary_bytes(n: u64) -> String {
 }
 
 /// Formats a measured quantity with three digits: `1.13`, `12.4`, `105`, `1,234`.
-pub(crate) fn format_measured_quantity(n: f64) -> String {
+pub(crate) fn format_three_digits(n: f64) -> String {
     match n.abs() {
         size if size >= 999.5 => group_thousands(n.max(0.0).round() as u64),
         size if size >= 99.95 => format!("{n:.0}"),
@@ -150,7 +150,7 @@ mod tests {
             ["800 B", "32 KiB", "1 MiB", "23.4 GiB", "1.5 TiB"]
         );
         assert_eq!(
-            [0.0, 1.126, 9.996, 12.44, 104.6, 1234.0].map(format_measured_quantity),
+            [0.0, 1.126, 9.996, 12.44, 104.6, 1234.0].map(format_three_digits),
             ["0.00", "1.13", "10.0", "12.4", "105", "1,234"]
         );
         assert_eq!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, Error};
-use genuma_flash::{EntryBatch, TableScan};
+use genuma_flash::{EntryBatch, TablePageReader};
 use tracing::info;
 
 use super::{BASE_MEMORY_BYTES, PAGE_BYTES, check_output_is_not_input, read_count_note};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     require_existing_folder(folder, &folder.display().to_string())?;
-    let scan = TableScan::open(table)?;
+    let scan = TablePageReader::open(table)?;
     check_output_is_not_input(table, out)?;
     keep_finished_steps_on_interruption(None);
     let dictionary = make_dictionary(args, &scan)?;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Builds the dictionary within the memory limit.
-fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> {
+fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictionary> {
     let note = read_count_note(scan)?;
     let memory =
         args.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
@@ -93,7 +93,7 @@ fn make_dictionary(args: &Args, scan: &TableScan) -> anyhow::Result<Dictionary> 
 
 /// Adds all k-mers of the table to a new dictionary. The table has `num_samples` counts for each k-mer; the dictionary
 /// keeps all of them or none.
-fn fill_dictionary(spec: DictionarySpec, scan: &TableScan, num_samples: usize) -> anyhow::Result<Dictionary> {
+fn fill_dictionary(spec: DictionarySpec, scan: &TablePageReader, num_samples: usize) -> anyhow::Result<Dictionary> {
     let kept_counts = spec.num_samples;
     let mut builder = DictionaryBuilder::with_spec(spec)?;
     let mut reader = scan.entry_batch_reader(PAGES_PER_BATCH as usize)?;

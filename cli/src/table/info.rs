@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use genuma_dictionary::is_dictionary_file;
-use genuma_flash::TableScan;
+use genuma_flash::TablePageReader;
 
 use super::read_count_note;
 use crate::logging;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 type Properties = Vec<(&'static str, String)>;
 
 fn describe_table(args: &Args) -> anyhow::Result<Properties> {
-    let scan = TableScan::open(&args.table)?;
+    let scan = TablePageReader::open(&args.table)?;
     let mut lines = describe_note(&read_count_note(&scan)?, scan.len());
     lines.push(("hot_kmers", scan.num_hot_entries().to_string()));
     lines.push(("bytes", scan.file_bytes().to_string()));

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use genuma_flash::{Error, TableScan};
+use genuma_flash::{Error, TablePageReader};
 
 use super::merge::INVALID_KMER;
 
@@ -50,8 +50,8 @@ pub(crate) struct KmerRangeDivider {
 
 impl KmerRangeDivider {
     /// Creates a value that divides these tables. A range has at most `steps[i]` pages of table i.
-    pub(crate) fn for_tables(scans: &[TableScan], steps: &[u64]) -> KmerRangeDivider {
-        let table = |(scan, &step): (&TableScan, &u64)| {
+    pub(crate) fn for_tables(scans: &[TablePageReader], steps: &[u64]) -> KmerRangeDivider {
+        let table = |(scan, &step): (&TablePageReader, &u64)| {
             let (pages, index) = (scan.num_pages(), Vec::new());
             TableCursor { next_page: 0, num_pages: pages, max_pages: step.max(1), first_kmers: index }
         };
@@ -62,7 +62,7 @@ impl KmerRangeDivider {
     ///
     /// # Errors
     /// An index cannot be read or is damaged.
-    pub(crate) fn next_range(&mut self, scans: &[TableScan], range: &mut KmerRange) -> Result<bool, Error> {
+    pub(crate) fn next_range(&mut self, scans: &[TablePageReader], range: &mut KmerRange) -> Result<bool, Error> {
         if self.ended {
             return Ok(false);
         }
@@ -82,7 +82,7 @@ impl KmerRangeDivider {
 impl TableCursor {
     /// Returns the largest k-mer at which the next range may end, given the maximum number of pages of this table.
     /// [`INVALID_KMER`] if the rest of the table fits in the range.
-    fn range_end(&mut self, scan: &TableScan) -> Result<u64, Error> {
+    fn range_end(&mut self, scan: &TablePageReader) -> Result<u64, Error> {
         let num_read = self.first_kmers.len() as u64;
         if num_read <= self.max_pages && self.next_page + num_read < self.num_pages {
             let from = self.next_page + num_read;
@@ -128,9 +128,9 @@ mod tests {
             let mut writer = TableWriter::create(&path, TableSpec::new(4, keys.len() as u64)).expect("a table");
             writer.push_entries(keys, &vec![1; 4 * keys.len()], |_| 0).expect("written");
             writer.finish_and_publish().expect("written");
-            TableScan::open(&path).expect("a table")
+            TablePageReader::open(&path).expect("a table")
         };
-        let scans: Vec<TableScan> = all.iter().enumerate().map(table).collect();
+        let scans: Vec<TablePageReader> = all.iter().enumerate().map(table).collect();
         for steps in [[1; 6], [3, 2, 1, 1, 1, 4], [200, 1, 1, 1, 1, 3], [512; 6]] {
             let mut cuts = KmerRangeDivider::for_tables(&scans, &steps);
             let (mut stretch, mut found) = (KmerRange::default(), vec![Vec::new(); all.len()]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use genuma_flash::{Error, TableScan, UncheckedPages};
+use genuma_flash::{Error, TablePageReader, UncheckedPages};
 
 use super::kmer_ranges::{KmerRange, KmerRangeDivider};
 
@@ -21,7 +21,7 @@ pub(crate) struct KmerRangeSlot {
 /// Queue of k-mer ranges from the reading threads to the combining threads. A fixed number of slots limits its memory.
 #[derive(Debug)]
 pub(crate) struct KmerRangeQueue<'a> {
-    scans: &'a [TableScan],
+    scans: &'a [TablePageReader],
     state: Mutex<ReadAheadState>,
     /// Wakes reading threads: a slot was freed, or no more ranges will be read.
     slot_freed: Condvar,
@@ -62,11 +62,12 @@ impl<'a> KmerRangeQueue<'a> {
     /// # Errors
     /// The buffers cannot be allocated.
     pub(crate) fn allocate(
-        scans: &'a [TableScan],
+        scans: &'a [TablePageReader],
         steps: &[u64],
         slots: usize,
     ) -> Result<KmerRangeQueue<'a>, genuma_machine::placement::Error> {
-        let raw = |(scan, &step): (&TableScan, &u64)| UncheckedPages::allocate(step.min(scan.num_pages()) as usize);
+        let raw =
+            |(scan, &step): (&TablePageReader, &u64)| UncheckedPages::allocate(step.min(scan.num_pages()) as usize);
         let slot = |_| {
             let raw = scans.iter().zip(steps).map(raw).collect::<Result<_, _>>()?;
             Ok(KmerRangeSlot { kmer_range: KmerRange::default(), raw_pages: raw })

@@ -135,7 +135,7 @@ impl ThreadWriter<'_, '_> {
 
     /// Stops the output after an error in range `number`: no thread writes this or a later range. Returns false if an
     /// earlier range has stopped the output already.
-    pub(crate) fn stop_at_range(&mut self, number: u64) -> bool {
+    pub(crate) fn stop_output_after_failed_range(&mut self, number: u64) -> bool {
         match self {
             ThreadWriter::Table(hand) => hand.stop_at_key_range(number),
             ThreadWriter::Text { text, .. } => text.ordered_lines.run_and_close(number, |_| ()).is_some(),

@@ -92,7 +92,7 @@ pub struct BamReadGroup<'a> {
 
 /// The program for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BamProgram<'a> {
+pub struct BamHeaderProgram<'a> {
     /// Name of the program (PN and ID of `@PG`).
     pub name: &'a str,
     /// Version of the program (VN of `@PG`).
@@ -112,7 +112,7 @@ pub struct BamHeader<'a> {
     /// templates and gets no `@RG` line.
     pub read_groups: &'a [BamReadGroup<'a>],
     /// The program that writes the file.
-    pub program: BamProgram<'a>,
+    pub program: BamHeaderProgram<'a>,
 }
 
 /// Aligns read pairs and writes them to `path` as a BAM file sorted by coordinate, with its index (`.bai`, or `.csi`

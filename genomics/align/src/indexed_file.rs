@@ -52,7 +52,7 @@ pub enum IndexedRecordFormat {
 
 /// Position of a record on the reference, for the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordPosition {
+pub struct RecordReferenceRange {
     /// Index of the reference sequence.
     pub sequence: usize,
     /// First base of the record on the reference, 1-based.
@@ -108,7 +108,7 @@ impl IndexBuilder {
 
     /// Adds the next record. `place` is `None` for a record without a position. The error is the reason why the record
     /// cannot be indexed.
-    pub(crate) fn add_record(&mut self, place: Option<RecordPosition>, chunk: Chunk) -> Result<(), String> {
+    pub(crate) fn add_record(&mut self, place: Option<RecordReferenceRange>, chunk: Chunk) -> Result<(), String> {
         let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
         let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.is_aligned));
         match self {
@@ -170,7 +170,7 @@ impl IndexedFile {
     /// # Errors
     /// The file cannot be written, or the record is out of order or ends beyond the last position that the index can
     /// represent.
-    pub fn write_record(&mut self, bytes: &[u8], place: Option<RecordPosition>) -> Result<(), Error> {
+    pub fn write_record(&mut self, bytes: &[u8], place: Option<RecordReferenceRange>) -> Result<(), Error> {
         let start = self.data.virtual_position();
         self.data.write_all(bytes)?;
         let chunk = Chunk::new(start, self.data.virtual_position());

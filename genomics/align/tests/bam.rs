@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_align::bam::{
-    BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, align_and_write_bam,
+    BamHeader, BamHeaderProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, align_and_write_bam,
 };
-use genuma_align::indexed_file::{IndexedFile, IndexedRecordFormat, RecordPosition};
+use genuma_align::indexed_file::{IndexedFile, IndexedRecordFormat, RecordReferenceRange};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -145,7 +145,7 @@ impl Made {
             BamReadGroup { id: "n", sample: "NORMAL", platform: None },
             BamReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
         ];
-        let program = BamProgram { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
+        let program = BamHeaderProgram { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
         let mut set = AtomicFileSet::default();
         let md5 = ["0123", "4567"].map(str::to_owned);
         let heading = BamHeader { reference: &self.genome, sequence_md5: &md5, read_groups: &groups, program };
@@ -501,10 +501,13 @@ fn long_sequences_get_a_csi() {
     file.write_header(b"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n").unwrap();
     for start in (1..900).map(|i| i * 1_000_000) {
         let line = format!("long\t{start}\t.\tA\tC\t.\t.\t.\n");
-        file.write_record(line.as_bytes(), Some(RecordPosition { sequence: 0, start, end: start, is_aligned: true }))
-            .unwrap();
+        file.write_record(
+            line.as_bytes(),
+            Some(RecordReferenceRange { sequence: 0, start, end: start, is_aligned: true }),
+        )
+        .unwrap();
     }
-    let past = RecordPosition { sequence: 0, start: 5, end: 5, is_aligned: true };
+    let past = RecordReferenceRange { sequence: 0, start: 5, end: 5, is_aligned: true };
     let said = file.write_record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
     let mut set = AtomicFileSet::default();

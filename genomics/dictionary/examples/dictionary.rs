@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, SequenceKmerLookup};
-use genuma_flash::{EntryBatch, TableScan};
+use genuma_flash::{EntryBatch, TablePageReader};
 use genuma_kmers::encode::{self, KmerOnBothStrands, kmer_mask, reverse_complement_kmer};
 use genuma_work::cost::measure_process_cost;
 
@@ -14,7 +14,7 @@ use genuma_work::cost::measure_process_cost;
 const NUM_LOOKUPS: usize = 2_000_000;
 const NUM_ROUNDS: usize = 5;
 
-fn build(scan: &TableScan, k: u32, num_samples: usize, kept: usize) -> anyhow::Result<Dictionary> {
+fn build(scan: &TablePageReader, k: u32, num_samples: usize, kept: usize) -> anyhow::Result<Dictionary> {
     let (num_kmers, memory_bytes) = (scan.len(), 64 << 30);
     let spec = DictionarySpec { k, num_kmers, num_samples: kept, note: Vec::new(), memory_bytes };
     let mut builder = DictionaryBuilder::with_spec(spec)?;
@@ -61,7 +61,7 @@ fn measure(name: &str, num_lookups: usize, mut look_up: impl FnMut() -> u64) {
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
     let table = args.next().context("give a table")?;
-    let scan = TableScan::open(&table)?;
+    let scan = TablePageReader::open(&table)?;
     let note = String::from_utf8_lossy(scan.note()).into_owned();
     let k: u32 = note.split("\"k\":").nth(1).and_then(|rest| rest.split(',').next()?.parse().ok()).context("no k")?;
     let num_samples = scan.value_bytes() / 4;
@@ -86,7 +86,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure_lookups(dictionary: &Dictionary, scan: &TableScan, reads: Option<&str>) -> anyhow::Result<()> {
+fn measure_lookups(dictionary: &Dictionary, scan: &TablePageReader, reads: Option<&str>) -> anyhow::Result<()> {
     let k = dictionary.k();
     // Present k-mers: some of all pages, in random order, on random strands.
     let mut keys = Vec::new();

@@ -160,8 +160,8 @@ impl PackedReadBatch {
         self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
 
-    /// Appends a sequence in reverse order: the sequence with `length` bases in the `n` words from `at` on. `turned`
-    /// reverses the bases of a word.
+    /// Appends the reverse or the reverse complement of a sequence of the batch: that of `length` bases in the `n`
+    /// words from index `at` on. `turned` reverses, or reverse-complements, the bases of one word.
     #[inline(always)]
     fn push_reversed(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
         let spare = 2 * (BASES_PER_WORD * n - length) as u32;

@@ -260,7 +260,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
 
 /// Where a seed is looked up: the number of its bucket and its tag.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct BucketAddress {
+pub(crate) struct BucketAndTag {
     bucket: u32,
     /// The seed's tag: some bits of its hash, without the strand and position bits that the tag of a slot has as well.
     tag: u8,
@@ -304,21 +304,21 @@ fn split_hash(hash: u64, buckets_per_partition: u64, extra_position_bits: u32) -
 impl<'a> IndexView<'a> {
     /// The bucket and the tag of the seed with hash `hash`.
     #[inline(always)]
-    pub(crate) fn bucket_address(&self, hash: u64) -> BucketAddress {
+    pub(crate) fn bucket_address(&self, hash: u64) -> BucketAndTag {
         let (partition, bucket, tag) = split_hash(hash, self.buckets_per_partition, self.extra_position_bits);
-        BucketAddress { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
+        BucketAndTag { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
 
     /// Prefetches the cache line of a bucket, so that the later lookup does not wait for memory.
     #[inline(always)]
-    pub(crate) fn prefetch_bucket(&self, address: BucketAddress) {
+    pub(crate) fn prefetch_bucket(&self, address: BucketAndTag) {
         genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
     }
 
     /// Passes the content of all slots with the seed's tag to `each`. Some of them may belong to other seeds with the
     /// same tag.
     #[inline(always)]
-    pub(crate) fn for_each_slot(&self, address: BucketAddress, mut each: impl FnMut(IndexSlot)) {
+    pub(crate) fn for_each_slot(&self, address: BucketAndTag, mut each: impl FnMut(IndexSlot)) {
         const ONES: u64 = 0x0101_0101_0101_0101;
         let wanted = u64::from(address.tag) * ONES;
         let compared = u64::from(0x7fu8 >> self.extra_position_bits) * ONES;

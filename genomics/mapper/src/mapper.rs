@@ -14,7 +14,7 @@ use genuma_machine::processor::SimdLevel;
 use crate::bases::{PackedReadBatch, low_bits_of_base_range};
 use crate::diagonal::Diagonal;
 use crate::gapped::{GappedAligner, GappedJob, GappedResult};
-use crate::index::{BucketAddress, IndexSlot, IndexView};
+use crate::index::{BucketAndTag, IndexSlot, IndexView};
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::syncmers::{SEED_BP, SyncmerFinder};
@@ -146,7 +146,7 @@ impl MappedReads {
 
 #[derive(Debug, Clone, Copy)]
 struct Seed {
-    address: BucketAddress,
+    address: BucketAndTag,
     at: u16,
     reverse: bool,
 }

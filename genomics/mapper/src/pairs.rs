@@ -29,8 +29,8 @@ const COPIES_PENALTY_SHARE: f64 = 0.7;
 /// Maximum number of mismatches of both mates together at which the best pair counts as fitting, so that fewer position
 /// lists are examined. Empirical.
 const MAX_FITTING_MISMATCHES: i32 = 6;
-/// If a mate has fewer placements than this, all placements of both mates are compared. Otherwise they are sorted by
-/// position first.
+/// If either mate has fewer placements than this, every placement of one is compared with every placement of the
+/// other. Otherwise those of one mate are sorted by position, and only near ones are compared.
 const MIN_PLACEMENTS_TO_SORT: usize = 4;
 /// Number of pending diagonals at which they are aligned.
 const PENDING_BATCH: usize = 64;

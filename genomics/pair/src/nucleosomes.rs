@@ -19,8 +19,8 @@ pub(crate) struct NucleosomePattern {
     /// Amplitude of the variation of fragment counts with the period of the DNA helix, relative to the mean count, for
     /// fragments shorter than a mononucleosome.
     pub(crate) period_amplitude: f64,
-    /// Strength of the period, twice an F statistic: sum of squared deviations from a smooth trend that a sine wave of
-    /// this period explains, relative to the mean squared deviation that remains.
+    /// Strength of the period: the sum of squares that a sine wave of this period explains beyond a smooth trend,
+    /// divided by the mean squared residual. Twice an F statistic, because the wave has two parameters.
     pub(crate) period_gain: f64,
 }
 

@@ -180,7 +180,7 @@ fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u6
 #[derive(Debug, Default)]
 struct RecordScanner {
     estimate: ReadEstimate,
-    /// Size in bytes of the whole records in the sample.
+    /// Size in bytes of the whole records in the text that was scanned so far.
     record_bytes: u64,
     text_bytes: u64,
     /// Number of complete lines of the current record. `line_bytes` is the size of the current line.

@@ -53,7 +53,7 @@ pub use germline::GermlineParams;
 pub use integrations::IntegrationParams;
 pub use linked_variants::LinkedVariantParams;
 pub use msi::MsiParams;
-pub use params::{GenomeSource, SampleParams, SimulationParams};
+pub use params::{GenomeSource, SamplePairParams, SimulationParams};
 pub use pipeline::{SampleRole, SimulationSummary, simulate_to_folder, stream_reads};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;

@@ -48,7 +48,7 @@ pub enum GenomeSource {
 
 /// Depth of both samples, and their shares of tumour cells.
 #[derive(Debug, Clone, Serialize)]
-pub struct SampleParams {
+pub struct SamplePairParams {
     /// Mean depth of the tumour sample, in reads.
     pub depth_tumor: f64,
     /// Mean depth of the normal sample, in reads.
@@ -63,9 +63,9 @@ pub struct SampleParams {
     pub mitochondrion: f64,
 }
 
-impl Default for SampleParams {
+impl Default for SamplePairParams {
     fn default() -> Self {
-        SampleParams { depth_tumor: 30.0, depth_normal: 30.0, purity: 1.0, contamination: 0.0, mitochondrion: 0.0 }
+        SamplePairParams { depth_tumor: 30.0, depth_normal: 30.0, purity: 1.0, contamination: 0.0, mitochondrion: 0.0 }
     }
 }
 
@@ -92,7 +92,7 @@ pub struct SimulationParams {
     #[serde(skip_serializing_if = "is_default")]
     pub copies: CopyNumberParams,
     /// Depth of both samples, and their shares of tumour cells.
-    pub samples: SampleParams,
+    pub samples: SamplePairParams,
     /// Reads from another person or species in the samples.
     #[serde(skip_serializing_if = "is_default")]
     pub foreign: ForeignReadParams,
@@ -125,7 +125,7 @@ impl Default for SimulationParams {
             integrated: IntegrationParams::default(),
             unstable: MsiParams::default(),
             copies: CopyNumberParams::default(),
-            samples: SampleParams::default(),
+            samples: SamplePairParams::default(),
             foreign: ForeignReadParams::default(),
             recurrent: RecurrentErrorParams::default(),
             capture: None,

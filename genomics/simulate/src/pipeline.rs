@@ -445,7 +445,7 @@ mod tests {
     use crate::cell_genomes::haplotype_edits;
     use crate::evaluate::vcf;
     use crate::germline::GermlineParams;
-    use crate::params::SampleParams;
+    use crate::params::SamplePairParams;
     use crate::rng::Rng;
     use crate::sequencing::SequencingParams;
     use crate::somatic::SomaticParams;
@@ -459,7 +459,7 @@ mod tests {
             genome: GenomeSource::Made { length, contigs, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 20, indels: 20, svs: 12, largest_sv: 900, ..Default::default() },
-            samples: SampleParams {
+            samples: SamplePairParams {
                 depth_tumor: 3.0,
                 depth_normal: 2.0,
                 purity: 0.7,

@@ -213,7 +213,7 @@ fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mu
 /// count twice.
 fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert_size(rng).length_bp();
+        let insert = inserts.draw_insert(rng).length_bp();
         machine.draw_mate_lengths(rng).map(|length| length.min(insert)).iter().sum::<usize>()
     };
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
@@ -229,14 +229,15 @@ fn mean_on_target_bases_per_pair(
     rng: &mut Rng,
 ) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert_size(rng).length_bp();
+        let insert = inserts.draw_insert(rng).length_bp();
         if insert == 0 {
             return 0;
         }
         let fragment = draw_fragment_by_coverage(|rng| caught.draw_fragment(insert, rng), coverage, rng);
         let n = fragment.len();
         let [first, second] = machine.draw_mate_lengths(rng).map(|length| length.min(n));
-        caught.count_target_bases(&fragment, 0, first) + caught.count_target_bases(&fragment, n - second, n)
+        caught.count_fragment_bases_in_targets(&fragment, 0, first)
+            + caught.count_fragment_bases_in_targets(&fragment, n - second, n)
     };
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
 }

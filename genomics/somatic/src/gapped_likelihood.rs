@@ -11,9 +11,9 @@ use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 /// end of a read leaves too few bases behind it for a k-mer.
 const NEIGHBOUR_STARTS: [i32; 2] = [-1, 1];
 
-/// The best alignment, with indel errors, of a read to a haplotype.
+/// Likelihood, mismatches and indel errors of the best alignment of a read to a haplotype, with gaps allowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct GappedPlacement {
+pub(crate) struct GappedAlignmentScore {
     /// Natural logarithm of the likelihood of the read.
     pub(crate) log_likelihood: f64,
     /// Number of mismatches with at least the base quality `min_mismatch_quality`.
@@ -23,7 +23,7 @@ pub(crate) struct GappedPlacement {
 }
 
 /// The best alignment of the first bases of a read that ends with one start position.
-type PathEnd = GappedPlacement;
+type PathEnd = GappedAlignmentScore;
 
 const NO_PATH: PathEnd = PathEnd { log_likelihood: f64::NEG_INFINITY, num_mismatches: 0, num_indels: 0 };
 
@@ -45,7 +45,7 @@ impl GappedReadAligner {
         starts: &[i32],
         haplotype: &[u8],
         (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
-    ) -> GappedPlacement {
+    ) -> GappedAlignmentScore {
         self.starts.clear();
         for &start in starts {
             self.starts.push(start);
@@ -144,7 +144,7 @@ mod tests {
 
     const HAPLOTYPE: &[u8] = b"GATTCTGAAAACGTTAGCCCATGGTACTTTTTCGAGATCCGTAAGCTTGCATGCCTG";
 
-    fn place(seq: &[u8], starts: &[i32]) -> GappedPlacement {
+    fn place(seq: &[u8], starts: &[i32]) -> GappedAlignmentScore {
         let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
         let read = OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] };
         let damage = [[f64::NEG_INFINITY; 4]; 4];

@@ -362,7 +362,7 @@ pub const MIN_CALL_MOLECULES_RARE_ERROR: usize = GENOTYPE_MODEL_PARAMS.min_molec
 
 /// Minimum number of distinct molecules of a call whose change looks like a common error. `error_rate` is the measured
 /// probability of one given wrong base of good quality. If it is so low that two molecules outweigh the prior odds of
-/// an error, two suffice; the quality decides then.
+/// an error, two suffice; the somatic quality then decides whether the call passes.
 pub fn min_call_molecules_common_error(error_rate: Option<f64>) -> usize {
     // docs/model/genotype.md (10)
     match error_rate {

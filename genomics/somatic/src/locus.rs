@@ -140,7 +140,8 @@ impl Locus {
         self.reads = placed_reads;
     }
 
-    /// Whether the contig has more small changes than can be put on separate haplotypes.
+    /// Whether the contig has so many small changes that no haplotypes with only one of them are made
+    /// ([`haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES`]).
     pub(crate) fn has_too_many_small_changes(&self) -> bool {
         let small = |f: &&crate::aligned_contig::ContigChange| matches!(f.change, Change::Allele { .. });
         self.contig.changes.iter().filter(small).count() > haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES

@@ -78,7 +78,8 @@ pub(crate) fn for_each_minisatellite(seq: &[u8], read: PackedBases<'_>, each: im
     }
 }
 
-/// Finds minisatellites by comparing each seed with the bases one unit after it.
+/// Finds minisatellites: compares short stretches of `seq` at regular distances with the bases 7 to 60 bp later, and
+/// extends those that are equal. Skips stretches in short tandem repeats.
 fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)) {
     let seed_at = |at: usize| seq.get(at..at + SEED_BP);
     let mut done = 0;

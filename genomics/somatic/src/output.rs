@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use genuma_align::bam::{self, BamHeader, BamProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate};
-use genuma_align::indexed_file::{self, IndexedFile, IndexedRecordFormat, RecordPosition};
+use genuma_align::bam::{
+    self, BamHeader, BamHeaderProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate,
+};
+use genuma_align::indexed_file::{self, IndexedFile, IndexedRecordFormat, RecordReferenceRange};
 use genuma_align::scan::ReferenceScan;
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -74,7 +76,7 @@ pub fn write_vcf(
     file.write_header(header.as_bytes())?;
     for record in records {
         let text = vcf::format_vcf_record(record, genome, has_normal) + "\n";
-        let place = RecordPosition {
+        let place = RecordReferenceRange {
             sequence: ranks.partition_point(|&c| c < record.chrom),
             start: record.pos,
             end: record.end,
@@ -344,8 +346,11 @@ pub fn write_supporting_pairs(
     // A quarter each for pairs, pairs that wait for alignment, alignment, and BAM records.
     let (memory, threads) = (means.allocatable_memory_bytes() / 4, means.threads);
     let portions = collect_supporting_pairs(finished, work, memory, threads)?;
-    let program =
-        BamProgram { name: "genuma", version: env!("CARGO_PKG_VERSION"), command: &source.provenance.command_line };
+    let program = BamHeaderProgram {
+        name: "genuma",
+        version: env!("CARGO_PKG_VERSION"),
+        command: &source.provenance.command_line,
+    };
     // In the order of the sample numbers. Without a normal no pair has number 0.
     let mut groups: Vec<BamReadGroup<'_>> = (finished.samples.names().iter().enumerate())
         .map(|(s, name)| BamReadGroup { id: name, sample: name, platform: source.platform(s) })

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use genuma_flash::{EntryBatch, Error, LookupResults, Table, TableOptions, TableScan};
+use genuma_flash::{EntryBatch, Error, LookupResults, Table, TableOptions, TablePageReader};
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
@@ -73,7 +73,7 @@ impl PanelOfNormals {
         memory: u64,
     ) -> Result<PanelCounts, Error> {
         let kmers: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
-        let scan = TableScan::open(&self.table)?;
+        let scan = TablePageReader::open(&self.table)?;
         let beside_pages = scan.file_bytes().saturating_sub((1 + scan.num_pages()) * 4096);
         let normals = if beside_pages <= memory {
             let table = Table::open(&self.table, &TableOptions::default())?;
@@ -109,7 +109,7 @@ fn look_up_by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u1
     Ok(normals)
 }
 
-fn look_up_by_scan(scan: &TableScan, kmers: &[u64]) -> Result<Vec<u16>, Error> {
+fn look_up_by_scan(scan: &TablePageReader, kmers: &[u64]) -> Result<Vec<u16>, Error> {
     let (mut normals, mut piece) = (vec![0; kmers.len()], EntryBatch::<u32>::default());
     let mut walk = scan.entry_batch_reader(PAGES_PER_READ)?;
     let mut next = 0;

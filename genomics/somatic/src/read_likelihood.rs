@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::gapped_likelihood::{GappedPlacement, GappedReadAligner};
+use crate::gapped_likelihood::{GappedAlignmentScore, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
@@ -184,7 +184,7 @@ fn place_with_gaps(
         starts.extend(haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| offset + shift)));
         gapped_reads.place_read(read, &starts, &haplotype.seq, models)
     };
-    let placements: Vec<GappedPlacement> = haplotypes.iter().map(on).collect();
+    let placements: Vec<GappedAlignmentScore> = haplotypes.iter().map(on).collect();
     let best = placements.iter().max_by(|a, b| a.log_likelihood.total_cmp(&b.log_likelihood))?;
     let num_errors = best.num_mismatches + best.num_indels;
     (best.num_indels > 0).then(|| (placements.iter().map(|p| p.log_likelihood).collect(), num_errors))

@@ -34,7 +34,8 @@ const NEAR_STRIDE: usize = 4;
 const FAR_BASES: usize = 450;
 /// Distance in bases between recruiting k-mers that are more than [`NEAR_BASES`] away from the change.
 const FAR_STRIDE: usize = 16;
-/// Number of unique k-mers on one side of a change from which on no k-mers farther away are used.
+/// Number of unique k-mers beside one end of a change that are enough. With fewer, k-mers farther away on that side
+/// are used too; with fewer on both sides, those with changed bases are not used.
 const MIN_UNIQUE_KMERS_PER_SIDE: usize = 3;
 /// Number of pairs of a sample with the same k-mer from which a locus is downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;

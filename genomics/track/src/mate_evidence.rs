@@ -8,7 +8,7 @@ use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
 
 use crate::anchors::{AnchorKmerIndex, CoveredAllele};
-use crate::pair_evidence::{JunctionPairEvidence, MAX_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
+use crate::pair_evidence::{JunctionPairEvidence, MAX_STORED_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES_PER_SIDE, TrackedJunction};
 
 /// Maximum number of bases beyond the change that are compared with the alleles, if the alleles differ in length.
@@ -71,7 +71,7 @@ struct MateEvidence {
     is_forward: bool,
     log_odds: [i32; 2],
     reference_positions: u128,
-    wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
+    wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES_PER_MATE],
     /// Number of wrong bases. If it exceeds the length of `wrong_bases`, the mate is not used to count errors.
     num_wrong: usize,
 }
@@ -372,7 +372,7 @@ fn combine_mates(
     if seen.is_contradictory {
         seen.log_odds = [0; 2];
     }
-    if own().any(|t| t.num_wrong > MAX_WRONG_BASES_PER_MATE) {
+    if own().any(|t| t.num_wrong > MAX_STORED_WRONG_BASES_PER_MATE) {
         return seen;
     }
     let wrong = |t: &MateEvidence| t.wrong_bases.into_iter().take(t.num_wrong);

@@ -7,7 +7,7 @@ use genuma_reads::{ReadPair, dna};
 use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
 /// Maximum number of wrong bases near a change that are stored for a mate. Errors of pairs with more are not counted.
-pub(crate) const MAX_WRONG_BASES_PER_MATE: usize = 4;
+pub(crate) const MAX_STORED_WRONG_BASES_PER_MATE: usize = 4;
 /// Number of pairs of one sample at one junction from which on the pairs are downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
 /// Number of first bases of each mate that are hashed for downsampling.
@@ -117,7 +117,7 @@ pub(crate) struct JunctionPairEvidence {
     /// [`crate::tracked_junction::ERROR_COUNTING_BASES_PER_SIDE`] bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
-    pub wrong_bases: [WrongBase; MAX_WRONG_BASES_PER_MATE],
+    pub wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES_PER_MATE],
     /// Number of entries of `wrong_bases` that are used.
     pub(crate) num_wrong: u8,
 }

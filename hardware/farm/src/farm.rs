@@ -124,7 +124,7 @@ impl Farm {
             let ended =
                 Master::new(0, &shared, &posts[0], lanes, tasks, num_available_cpus(), self.spins_before_sleep(1))
                     .run_master();
-            merge_master_results(vec![ended], shared.next_task_for_sink())
+            merge_master_results(vec![ended], shared.next_task_number_for_sink())
         })
     }
 
@@ -191,7 +191,7 @@ impl Farm {
                 }
                 ended
             });
-            merge_master_results(ended, shared.next_task_for_sink())
+            merge_master_results(ended, shared.next_task_number_for_sink())
         })
     }
 

@@ -193,7 +193,7 @@ where
 
     /// Passes results to the sink, in input order, as long as the next result in order is at this master.
     fn pass_results_in_order(&mut self) -> Result<(), (u64, Error<E>)> {
-        if !self.reorder_buffer.contains(self.shared.next_task_for_sink()) {
+        if !self.reorder_buffer.contains(self.shared.next_task_number_for_sink()) {
             return Ok(());
         }
         let Master { shared, reorder_buffer: window, workers: lanes, .. } = self;
@@ -228,7 +228,7 @@ where
         let _ = shared.try_read_tasks(me, |input| {
             let mut room = MAX_TASKS_PER_BURST;
             // The results that the source has seen include at least all before this one.
-            let next = shared.next_task_for_sink();
+            let next = shared.next_task_number_for_sink();
             while room > 0
                 && !shared.has_source_ended()
                 && !shared.is_source_waiting()
@@ -327,7 +327,7 @@ where
 
     /// Whether the master can do something without further results.
     fn can_proceed(&self) -> bool {
-        self.reorder_buffer.contains(self.shared.next_task_for_sink())
+        self.reorder_buffer.contains(self.shared.next_task_number_for_sink())
             || self.can_read()
             || self.shared.is_aborted()
             || self.is_done()
@@ -347,7 +347,7 @@ where
     /// task in order is needed at once. That task is the first one at its worker, because a worker processes tasks in
     /// order and all earlier results have been passed on.
     fn set_wake_thresholds(&mut self) {
-        let next = self.shared.next_task_for_sink();
+        let next = self.shared.next_task_number_for_sink();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)
             && !self.shared.has_source_ended()
             && (self.shared.is_source_waiting() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));

@@ -73,7 +73,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Number of the task whose result goes to the sink next.
-    pub(crate) fn next_task_for_sink(&self) -> u64 {
+    pub(crate) fn next_task_number_for_sink(&self) -> u64 {
         self.next_in_order.load(Ordering::Acquire)
     }
 
@@ -91,7 +91,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         master: usize,
         pass_results: impl FnOnce(&mut O, u64) -> Result<u64, E>,
     ) -> Result<(), E> {
-        let next = self.next_task_for_sink();
+        let next = self.next_task_number_for_sink();
         let after = self.sink.try_lock_and_run(|sink| pass_results(sink, next));
         let after = after.expect("only the master with the next task hands on")?;
         self.next_in_order.store(after, Ordering::Release);
@@ -115,7 +115,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
 
     /// Whether the source waits for results.
     pub(crate) fn is_source_waiting(&self) -> bool {
-        self.source_waits_for_task.load(Ordering::Relaxed) == self.next_task_for_sink()
+        self.source_waits_for_task.load(Ordering::Relaxed) == self.next_task_number_for_sink()
     }
 
     /// Whether reading has ended: no master reads any more tasks.

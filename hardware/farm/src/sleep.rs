@@ -65,7 +65,7 @@ impl MasterWakeThreshold {
 
     /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after publishing the result after
     /// which the worker has returned `count` results in total. Returns whether the master was asleep.
-    pub(crate) fn wake_if_due(&self, count: u64, master: &Sleeper) -> bool {
+    pub(crate) fn wake_if_count_reached(&self, count: u64, master: &Sleeper) -> bool {
         fence(Ordering::SeqCst);
         count >= self.0.load(Ordering::Relaxed) && master.wake_after_fence()
     }

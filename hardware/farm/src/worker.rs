@@ -189,7 +189,7 @@ impl WorkerSetup<'_> {
             let failed = job.failure.is_some();
             tasks += 1;
             outbox.push(job).expect("the ring back has room for all tasks of its worker");
-            self.signals.master_waker.wake_if_due(tasks, self.master);
+            self.signals.master_waker.wake_if_count_reached(tasks, self.master);
             if failed {
                 self.signals.has_failed.store(true, Ordering::Relaxed);
                 self.master.wake_thread();

@@ -87,7 +87,7 @@ fn an_alarm_rings_for_the_number_that_is_wanted() {
         let worker = thread::spawn(move || {
             for count in 1..=2 {
                 other.brought.fetch_add(1, Ordering::Release);
-                other.alarm.wake_if_due(count, &other.sleeper);
+                other.alarm.wake_if_count_reached(count, &other.sleeper);
             }
         });
         meeting.alarm.set_wake_count(2);
@@ -110,7 +110,7 @@ fn an_alarm_set_lower_is_heard() {
         let other = Arc::clone(&meeting);
         let worker = thread::spawn(move || {
             other.brought.fetch_add(1, Ordering::Release);
-            other.alarm.wake_if_due(1, &other.sleeper);
+            other.alarm.wake_if_count_reached(1, &other.sleeper);
         });
         meeting.alarm.set_wake_count(1);
         meeting.sleeper.sleep_unless(|| meeting.brought.load(Ordering::Acquire) >= 1);

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use genuma_flash::{
-    EntryBatch, LookupResults, PageEncoding, PageReadMethod, Table, TableOptions, TableScan, TableSpec, TableWriter,
+    EntryBatch, LookupResults, PageEncoding, PageReadMethod, Table, TableOptions, TablePageReader, TableSpec,
+    TableWriter,
 };
 
 const VALUE: usize = 128;
@@ -180,7 +181,7 @@ fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Res
     writer.push_entries(&entries.keys, bytemuck::cast_slice(&entries.values), |_| 0)?;
     let written = writer.finish_and_publish()?;
     let write_ns = ns(cpu()? - before, n);
-    let (scan, mut batch) = (TableScan::open(path)?, EntryBatch::<u32>::default());
+    let (scan, mut batch) = (TablePageReader::open(path)?, EntryBatch::<u32>::default());
     let (before, mut walk) = (cpu()?, scan.entry_batch_reader(256)?);
     let mut sum = 0_u64;
     loop {
@@ -217,7 +218,7 @@ fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Res
 }
 
 fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
-    let scan = TableScan::open(path)?;
+    let scan = TablePageReader::open(path)?;
     let counts = scan.value_bytes() / 4;
     let mut entries = EntryBatch::<u32>::default();
     let (mut batch, mut walk) = (EntryBatch::default(), scan.entry_batch_reader(256)?);

@@ -73,7 +73,7 @@ impl BloomBlock {
 /// The filter blocks of all groups while one or several threads write the table. The order in which keys are added does
 /// not matter.
 #[derive(Debug)]
-pub(crate) struct FilterGroups {
+pub(crate) struct GroupFilterBlocks {
     blocks_per_full_group: usize,
     /// Number of entries of a full group.
     entries_per_group: u64,
@@ -82,12 +82,12 @@ pub(crate) struct FilterGroups {
     kept: Vec<Mutex<Vec<BloomBlock>>>,
 }
 
-impl FilterGroups {
+impl GroupFilterBlocks {
     /// Creates storage for the filter blocks of a table of at most `most.pages` pages, with `entries_per_group` entries
     /// in each group. Stores only the first groups, as many as fit in `bytes` bytes.
-    pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> FilterGroups {
+    pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> GroupFilterBlocks {
         let kept = (0..most.num_groups_that_fit(bytes)).map(|_| Mutex::default()).collect();
-        FilterGroups { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
+        GroupFilterBlocks { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
     }
 
     /// Maximum memory in bytes of the stored filter blocks if the limit is `bytes`.
@@ -127,7 +127,7 @@ impl FilterGroupBuilder {
     /// among these keys to `begun`.
     pub(crate) fn add_entries(
         &mut self,
-        groups: &FilterGroups,
+        groups: &GroupFilterBlocks,
         mut entry: u64,
         mut keys: &[u64],
         begun: &mut Vec<(u64, u64)>,
@@ -167,7 +167,7 @@ impl FilterGroupBuilder {
     }
 
     /// Merges the blocks of the current group into the stored groups, and clears the builder.
-    pub(crate) fn merge_into_groups(&mut self, groups: &FilterGroups) {
+    pub(crate) fn merge_into_groups(&mut self, groups: &GroupFilterBlocks) {
         if !mem::take(&mut self.is_dirty) {
             return;
         }
@@ -261,7 +261,7 @@ mod tests {
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
         let layout = FilterLayout::with_blocks_per_page(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = FilterGroups::allocate(
+        let mut groups = GroupFilterBlocks::allocate(
             FilterLayout::with_blocks_per_page(each, layout.pages + 1000),
             64 * per_page as u64,
             bytes,
@@ -284,7 +284,7 @@ mod tests {
         (
             layout,
             (0..layout.num_groups())
-                .map(|group| groups.take_filter_group(group, layout.blocks_of_group(group)))
+                .map(|group| groups.take_filter_group(group, layout.num_blocks_of_group(group)))
                 .collect(),
         )
     }
@@ -329,7 +329,7 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(11, 64), 64, u64::MAX);
+            let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_page(11, 64), 64, u64::MAX);
             let mut filling = groups.new_builder();
             filling.add_keys(&own);
             let folded = filling.into_folded_blocks(11 * pages);
@@ -364,7 +364,7 @@ mod tests {
             ),
             (715, 748)
         );
-        let groups = FilterGroups::allocate(FilterLayout::with_blocks_per_page(0, 70), 64, u64::MAX);
+        let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_page(0, 70), 64, u64::MAX);
         let mut filling = groups.new_builder();
         filling.add_entries(&groups, 0, &[3], &mut Vec::new());
         filling.add_entries(&groups, 1, &[4], &mut Vec::new());

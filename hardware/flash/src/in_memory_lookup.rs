@@ -33,7 +33,7 @@ pub struct LookupCounts {
 
 /// Looks up `keys` without reading pages: writes the values of hot entries to `result_slots`, and appends the keys whose pages
 /// must be read to `wanted`. `first` is the index of the first of `keys` in the request.
-pub(crate) fn look_up_in_memory(
+pub(crate) fn look_up_without_page_reads(
     table: &Table,
     first: usize,
     keys: &[u64],

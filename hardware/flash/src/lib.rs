@@ -38,6 +38,6 @@ pub use lookup_results::LookupResults;
 pub use parallel_writer::{KeyRangeWriter, ParallelTableWriter};
 pub use queue::PageReadMethod;
 pub use reader::TableReader;
-pub use scan::{EntryBatch, EntryBatchReader, TableScan, UncheckedPages};
+pub use scan::{EntryBatch, EntryBatchReader, TablePageReader, UncheckedPages};
 pub use table::{Table, TableMemoryBytes, TableOptions};
 pub use writer::{TableSpec, TableSummary, TableWriter};

@@ -15,8 +15,9 @@ use crate::format::{PageEncoding, PageLayout};
 /// Number of pages after which the parameters of the encoding are chosen again. With fewer pages they fit the entries
 /// better, but choosing them takes more time.
 const PAGES_PER_CODE: u64 = 8;
-/// Quantiles of the key distances that determine the key widths of a page, except the last width, which holds all
-/// distances. Chosen on 31-mers of 5 and 60 Mbp, with and without k-mers of sequencing errors.
+/// For each key width but the last, the share of the key distances that must fit in it. The last width is 64 bits, for
+/// distances larger than any observed. Chosen on 31-mers of 5 and 60 Mbp, with and without k-mers of sequencing
+/// errors.
 const WIDTH_QUANTILES: [f64; NUM_KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
 /// Number of small counts. When an encoding is chosen, the frequency of each smaller count is tallied, and those of
 /// larger counts by their number of bits.

@@ -13,7 +13,7 @@ use genuma_work::ordered_section::{OrderedSection, PanicGuard};
 
 use crate::error::Error;
 use crate::file_writer::SharedBufferQueue;
-use crate::filter::{FilterGroupBuilder, FilterGroups};
+use crate::filter::{FilterGroupBuilder, GroupFilterBlocks};
 use crate::format::{Page, PageLayout};
 use crate::hot_entries::HotEntrySelector;
 use crate::page_cutter::{FinishedPageLayout, PageCutter};
@@ -47,7 +47,7 @@ pub struct ParallelTableWriter<'w> {
     max_entries: u64,
     num_hot_entries: usize,
     ordered_state: OrderedSection<WriteState>,
-    groups: &'w FilterGroups,
+    groups: &'w GroupFilterBlocks,
     buffers: SharedBufferQueue<'w>,
     /// First key of each complete page.
     firsts: Mutex<Vec<u64>>,

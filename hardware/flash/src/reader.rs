@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::format::{self, PAGE_BYTES};
-use crate::in_memory_lookup::{LookupCounts, PendingKeyLookup, look_up_in_memory};
+use crate::in_memory_lookup::{LookupCounts, PendingKeyLookup, look_up_without_page_reads};
 use crate::lookup_results::{LookupResults, LookupResultsMut as ResultSlots};
 use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
@@ -133,7 +133,14 @@ impl<'t> TableReader<'t> {
     fn fill_results(&mut self, keys: &[u64], mut result_slots: ResultSlots<'_>) -> Result<(), Error> {
         for (window, first) in keys.chunks(KEYS_PER_WINDOW).zip((0..).step_by(KEYS_PER_WINDOW)) {
             self.lookups.clear();
-            look_up_in_memory(self.table, first, window, &mut result_slots, &mut self.lookups, &mut self.counts);
+            look_up_without_page_reads(
+                self.table,
+                first,
+                window,
+                &mut result_slots,
+                &mut self.lookups,
+                &mut self.counts,
+            );
             match &self.table.pages {
                 Some(pages) => {
                     for wanted in &self.lookups {

@@ -64,7 +64,7 @@ impl UncheckedPages {
 /// a page checks its checksum, that its first key is that of the index, and that its keys are ascending and below those
 /// of the next page. The filter and the hot entries are not read.
 #[derive(Debug)]
-pub struct TableScan {
+pub struct TablePageReader {
     path: PathBuf,
     header: TableHeader,
     /// The file opened for direct I/O of whole pages, bypassing the page cache.
@@ -75,20 +75,20 @@ pub struct TableScan {
     is_cached: bool,
 }
 
-impl TableScan {
+impl TablePageReader {
     /// Opens a table for reading its pages. Reads only the header.
     ///
     /// # Errors
     /// When the file cannot be opened or read, is not a table, has an unsupported version, a damaged header, or a wrong
     /// length.
-    pub fn open(path: impl AsRef<Path>) -> Result<TableScan, Error> {
+    pub fn open(path: impl AsRef<Path>) -> Result<TablePageReader, Error> {
         let path = path.as_ref().to_path_buf();
         let opened = |source| Error::Open { path: path.clone(), source };
         let plain = File::open(&path).map_err(opened)?;
         let header = read_header(&path, &plain)?;
         let file = file::open_for_direct_reading(&path).map_err(opened)?;
         let cached = file::is_in_page_cache(&plain, header.file_bytes() / PAGE_BYTES as u64);
-        Ok(TableScan { path, header, direct_file: file, buffered_file: plain, is_cached: cached })
+        Ok(TablePageReader { path, header, direct_file: file, buffered_file: plain, is_cached: cached })
     }
 
     /// Path of the table file, as it was opened.
@@ -286,7 +286,7 @@ impl TableScan {
 /// Reads all entries of a table in key order, several pages at a time.
 #[derive(Debug)]
 pub struct EntryBatchReader<'s> {
-    scan: &'s TableScan,
+    scan: &'s TablePageReader,
     raw: UncheckedPages,
     pages_per_batch: u64,
     next_page: u64,
@@ -297,10 +297,10 @@ impl EntryBatchReader<'_> {
     /// Replaces the content of `batch` by the entries of the next pages. `batch` is empty after the end of the table.
     ///
     /// # Errors
-    /// As for [`TableScan::read_pages`] and [`TableScan::unpack_entries`].
+    /// As for [`TablePageReader::read_pages`] and [`TablePageReader::unpack_entries`].
     ///
     /// # Panics
-    /// As for [`TableScan::unpack_entries`].
+    /// As for [`TablePageReader::unpack_entries`].
     pub fn next_batch<V: Pod>(&mut self, batch: &mut EntryBatch<V>) -> Result<(), Error> {
         batch.remove_all_entries();
         let all = self.scan.num_pages();

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::compact_page::{self, MAX_COUNTS_PER_ENTRY};
 use crate::file;
 use crate::file_writer::TableFileWriter;
-use crate::filter::{BloomBlock, FilterGroupBuilder, FilterGroups, FilterLayout, PAGES_PER_FILTER_GROUP};
+use crate::filter::{BloomBlock, FilterGroupBuilder, FilterLayout, GroupFilterBlocks, PAGES_PER_FILTER_GROUP};
 use crate::format::{
     self, COUNT_BYTES, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageEncoding,
     PageLayout, TableHeader,
@@ -71,7 +71,8 @@ impl TableSpec {
     /// for the first keys of all pages, the candidates for hot entries, 2 MiB of write buffers, 256 KiB of read buffer,
     /// and the filter of one group of pages.
     pub fn max_memory_bytes(&self) -> u64 {
-        self.non_filter_bytes() + FilterGroups::max_memory_bytes(self.max_filter_layout(), self.filter_memory_bytes())
+        self.non_filter_bytes()
+            + GroupFilterBlocks::max_memory_bytes(self.max_filter_layout(), self.filter_memory_bytes())
     }
 
     fn shape(&self) -> PageLayout {
@@ -178,7 +179,7 @@ pub struct TableWriter {
     pub(crate) page_first_keys: Vec<u64>,
     /// Number and first key of each filter group.
     pub(crate) group_first_keys: Vec<(u64, u64)>,
-    pub(crate) filter_groups: FilterGroups,
+    pub(crate) filter_groups: GroupFilterBlocks,
     /// Number of entries that were added to the filter.
     pub(crate) num_filter_entries: u64,
     pub(crate) filter_builder: FilterGroupBuilder,
@@ -194,7 +195,7 @@ impl TableWriter {
         let path = path.as_ref();
         spec.check(path)?;
         let shape = spec.shape();
-        let groups = FilterGroups::allocate(
+        let groups = GroupFilterBlocks::allocate(
             spec.max_filter_layout(),
             shape.entries_per_filter_group(),
             spec.filter_memory_bytes(),
@@ -386,7 +387,7 @@ impl TableWriter {
         self.filter_builder.merge_into_groups(&self.filter_groups);
         let (mut part, mut again) = (self.file_writer.begin_section(), None);
         for group in 0..layout.num_groups() {
-            let blocks = match self.filter_groups.take_filter_group(group, layout.blocks_of_group(group)) {
+            let blocks = match self.filter_groups.take_filter_group(group, layout.num_blocks_of_group(group)) {
                 Some(blocks) => blocks,
                 None => {
                     let (file, pages) = match &mut again {
@@ -446,6 +447,6 @@ impl TableWriter {
                 filling.add_keys(&keys[own]);
             }
         }
-        Ok(filling.into_folded_blocks(layout.blocks_of_group(group)))
+        Ok(filling.into_folded_blocks(layout.num_blocks_of_group(group)))
     }
 }

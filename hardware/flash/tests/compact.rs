@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use genuma_flash::{
-    EntryBatch, Error, LookupResults, PageReadMethod, Table, TableOptions, TablePart, TableScan, TableSpec, TableWriter,
+    EntryBatch, Error, LookupResults, PageReadMethod, Table, TableOptions, TablePageReader, TablePart, TableSpec,
+    TableWriter,
 };
 use tempfile::TempDir;
 
@@ -69,7 +70,7 @@ fn both_versions_have_the_same_entries_and_answers() {
             }
         }
         let mut batches = [&before, &compact].map(|path| {
-            let scan = TableScan::open(path).unwrap();
+            let scan = TablePageReader::open(path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n as u64, 4 * samples));
             let (mut all, mut batch) = (EntryBatch::<u32>::default(), EntryBatch::default());
             let mut walk = scan.entry_batch_reader(5).unwrap();
@@ -141,7 +142,7 @@ fn a_changed_byte_anywhere_is_found() {
         table.new_reader(8)?.get_many(&keys, &mut LookupResults::new())
     };
     let scan_all = || {
-        let (scan, mut batch) = (TableScan::open(&path)?, EntryBatch::<u32>::default());
+        let (scan, mut batch) = (TablePageReader::open(&path)?, EntryBatch::<u32>::default());
         let mut walk = scan.entry_batch_reader(3)?;
         loop {
             walk.next_batch(&mut batch)?;

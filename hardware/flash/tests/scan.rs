@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use genuma_flash::{
-    EntryBatch, Error, LookupResults, Table, TableOptions, TablePart, TableScan, TableSpec, TableWriter, UncheckedPages,
+    EntryBatch, Error, LookupResults, Table, TableOptions, TablePageReader, TablePart, TableSpec, TableWriter,
+    UncheckedPages,
 };
 use tempfile::TempDir;
 
@@ -43,7 +44,7 @@ fn pieces_hold_all_entries() {
         let (keys, values) = entries(n);
         write(&path, spec, &keys, &values, 777);
         for pages in [1, 3, 100] {
-            let scan = TableScan::open(&path).unwrap();
+            let scan = TablePageReader::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
             let (mut found, mut piece) = (EntryBatch::<u32>::default(), EntryBatch::default());
             let mut walk = scan.entry_batch_reader(pages).unwrap();
@@ -59,7 +60,7 @@ fn pieces_hold_all_entries() {
             assert!(found.keys == keys && found.values == values, "{n} entries by {pages}");
         }
     }
-    let scan = TableScan::open(&path).unwrap();
+    let scan = TablePageReader::open(&path).unwrap();
     let (keys, _) = entries(5000);
     let (mut piece, mut raw) = (EntryBatch::<u32>::default(), UncheckedPages::allocate(1).unwrap());
     for key in [0, keys[339], keys[340], keys[340] + 1, keys[4999], u64::MAX] {
@@ -242,7 +243,7 @@ fn damaged_pages_are_found() {
     let whole = fs::read(&path).unwrap();
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let scan = TableScan::open(&path)?;
+        let scan = TablePageReader::open(&path)?;
         let (mut walk, mut piece) = (scan.entry_batch_reader(2)?, EntryBatch::<u32>::default());
         loop {
             walk.next_batch(&mut piece)?;

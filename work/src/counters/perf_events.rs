@@ -10,7 +10,7 @@ use super::CounterValue;
 
 /// Which processes a perf event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PerfScope {
+pub(super) enum CountedProcesses {
     /// The next process that this thread starts, from the moment at which it executes its program, and its children.
     NextChild,
     /// The calling thread, and threads that it or its threads start later.
@@ -54,7 +54,7 @@ enum KernelPart {
 
 impl PerfEvents {
     /// Opens the events that the system permits.
-    pub(super) fn open(scope: PerfScope) -> PerfEvents {
+    pub(super) fn open(scope: CountedProcesses) -> PerfEvents {
         let remote = Cache { which: CacheId::NODE, operation: CacheOp::READ, result: CacheResult::MISS };
         PerfEvents {
             cycles: OpenEvent::open(Hardware::CPU_CYCLES, scope, KernelPart::Optional),
@@ -84,14 +84,14 @@ impl PerfEvents {
 }
 
 impl OpenEvent {
-    fn open(event: impl Event + Clone, scope: PerfScope, kernel: KernelPart) -> OpenEvent {
+    fn open(event: impl Event + Clone, scope: CountedProcesses, kernel: KernelPart) -> OpenEvent {
         let build = |user_mode_only: bool| {
             let mut builder = Builder::new(event.clone());
             builder.observe_self().any_cpu().inherit(true);
             builder.exclude_kernel(user_mode_only).exclude_hv(user_mode_only);
             match scope {
-                PerfScope::NextChild => builder.enabled(false).enable_on_exec(true),
-                PerfScope::ThisProcess => builder.enabled(true).inherit_thread(true),
+                CountedProcesses::NextChild => builder.enabled(false).enable_on_exec(true),
+                CountedProcesses::ThisProcess => builder.enabled(true).inherit_thread(true),
             };
             builder.build()
         };

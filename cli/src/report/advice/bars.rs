@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use genuma_strategy::advisor::Advice;
 
-use crate::report::markup::{escape_html, format_duration, format_measured_quantity};
+use crate::report::markup::{escape_html, format_duration, format_three_digits};
 use crate::report::plot::LegendKey;
 
 /// Legend of the bar chart.
@@ -115,7 +115,7 @@ pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
                 r#"</g><text class="number" x="{:.1}" y="{:.1}">{}</text>"#,
                 end + 7.0,
                 middle + 4.0,
-                format_measured_quantity(bar.seconds)
+                format_three_digits(bar.seconds)
             );
         }
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::BASE_STYLE;
 use super::markup::{
-    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_duration, format_measured_quantity,
+    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_duration, format_three_digits,
 };
 use super::plot;
 
@@ -104,12 +104,12 @@ fn candidate_rows(advice: &Advice) -> String {
                 if one.measured.len() > 1 {
                     format!(
                         "{} ({} to {})",
-                        format_measured_quantity(mean),
-                        format_measured_quantity(least),
-                        format_measured_quantity(most)
+                        format_three_digits(mean),
+                        format_three_digits(least),
+                        format_three_digits(most)
                     )
                 } else {
-                    format_measured_quantity(mean)
+                    format_three_digits(mean)
                 }
             });
         let predicted = one.predicted;
@@ -119,9 +119,9 @@ fn candidate_rows(advice: &Advice) -> String {
              <td class=\"n\">{}</td><td>{}</td></tr>",
             if one.strategy == advice.strategy { " class=\"advised\"" } else { "" },
             one.strategy,
-            format_measured_quantity(predicted.seconds),
-            format_measured_quantity(predicted.low),
-            format_measured_quantity(predicted.high),
+            format_three_digits(predicted.seconds),
+            format_three_digits(predicted.low),
+            format_three_digits(predicted.high),
             one.measured.len(),
             escape_html(&text::describe_strategy_outcome(advice, one))
         );
@@ -160,8 +160,8 @@ fn node_pair_table(machine: &MachineModel) -> String {
         let cell = |to: usize| {
             format!(
                 "<td class=\"n\">{} ns<br>{} GB/s</td>",
-                format_measured_quantity(machine.latency_ns[from][to]),
-                format_measured_quantity(machine.bandwidth_gbs[from][to])
+                format_three_digits(machine.latency_ns[from][to]),
+                format_three_digits(machine.bandwidth_gbs[from][to])
             )
         };
         format!("<tr><th scope=\"row\">from {from}</th>{}</tr>", all.clone().map(cell).collect::<String>())

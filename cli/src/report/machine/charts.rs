@@ -9,9 +9,7 @@ use genuma_probe::profile::{
 };
 
 use super::findings::{MinMedianMax, ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
-use crate::report::markup::{
-    escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity as number,
-};
+use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits as number};
 use crate::report::plot::{
     Axis, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, StackedHorizontalBar, horizontal_bar_chart,
     html_figure,

@@ -19,7 +19,7 @@ use genuma_probe::MachineProfile;
 use super::BASE_STYLE;
 use super::markup::{
     escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
-    format_measured_quantity,
+    format_three_digits,
 };
 use findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name};
 
@@ -91,21 +91,19 @@ fn key_numbers(profile: &MachineProfile) -> String {
     match f.local_memory_latency_ns() {
         Some(l) if l.high > l.low * 1.03 => tile(
             "Local latency",
-            &format!("{} ns", format_measured_quantity(l.middle)),
-            &format!("{} to {} by node", format_measured_quantity(l.low), format_measured_quantity(l.high)),
+            &format!("{} ns", format_three_digits(l.middle)),
+            &format!("{} to {} by node", format_three_digits(l.low), format_three_digits(l.high)),
         ),
-        Some(l) => tile(
-            "Local latency",
-            &format!("{} ns", format_measured_quantity(l.middle)),
-            "a load from a core's own node",
-        ),
+        Some(l) => {
+            tile("Local latency", &format!("{} ns", format_three_digits(l.middle)), "a load from a core's own node")
+        }
         None => tile("Local latency", UNKNOWN, "not measured"),
     }
     match (f.local_memory_latency_ns(), f.remote_memory_latency_ns(), f.memory_only_node_latency_ns()) {
         (Some(l), Some(r), _) | (Some(l), None, Some(r)) => tile(
             "Remote latency",
             &format!("{:.1} × local", r.middle / l.middle),
-            &format!("{} ns; at worst {:.1} ×", format_measured_quantity(r.middle), r.high / l.middle),
+            &format!("{} ns; at worst {:.1} ×", format_three_digits(r.middle), r.high / l.middle),
         ),
         _ if f.nodes_with_memory().len() > 1 => tile("Remote latency", UNKNOWN, "not measured"),
         _ => tile("Remote latency", "none", "all memory is on one node"),
@@ -120,8 +118,8 @@ fn key_numbers(profile: &MachineProfile) -> String {
             ),
             &format!(
                 "latency: {} instead of {} ns",
-                format_measured_quantity(g.huge.median),
-                format_measured_quantity(g.base.median)
+                format_three_digits(g.huge.median),
+                format_three_digits(g.base.median)
             ),
         ),
         Some(_) => tile("Huge pages", "no change", "of the latency beyond its spread"),
@@ -130,7 +128,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
     match f.one_thread_local_bandwidth() {
         Some(r) => tile(
             "One thread",
-            &format!("{} GB/s", format_measured_quantity(r.total.median)),
+            &format!("{} GB/s", format_three_digits(r.total.median)),
             &format!("{}, own node", bandwidth_kernel_name(r.kernel)),
         ),
         None => tile("One thread", UNKNOWN, "bandwidth not measured"),
@@ -138,7 +136,7 @@ fn key_numbers(profile: &MachineProfile) -> String {
     match f.main_bandwidth_kernel().and_then(|k| f.max_bandwidth_of_kernel(k)) {
         Some(r) => tile(
             if r.cpu_node.is_some() && f.nodes_with_cores().len() > 1 { "One node" } else { "Whole machine" },
-            &format!("{} GB/s", format_measured_quantity(r.total.median)),
+            &format!("{} GB/s", format_three_digits(r.total.median)),
             &format!(
                 "{}, {}, {}",
                 bandwidth_kernel_name(r.kernel),
@@ -155,12 +153,12 @@ fn key_numbers(profile: &MachineProfile) -> String {
             &format!(
                 "{} {} of theoretical {} GB/s",
                 bandwidth_kernel_name(best.kernel),
-                format_measured_quantity(best.total.median),
-                format_measured_quantity(peak)
+                format_three_digits(best.total.median),
+                format_three_digits(peak)
             ),
         ),
         (None, Some(peak)) => {
-            tile("Theoretical peak", &format!("{} GB/s", format_measured_quantity(peak)), "bandwidth not measured")
+            tile("Theoretical peak", &format!("{} GB/s", format_three_digits(peak)), "bandwidth not measured")
         }
         _ => tile(
             "Share of the peak",
@@ -217,7 +215,7 @@ fn run_details(profile: &MachineProfile) -> String {
                 let channels = theory
                     .channels
                     .map_or(String::new(), |n| format!(" by {}", format_count_with_noun(u64::from(n), "channel")));
-                format!("{} GB/s{channels}", format_measured_quantity(peak))
+                format!("{} GB/s{channels}", format_three_digits(peak))
             }
             None => "unknown".to_string(),
         },

@@ -8,7 +8,7 @@ use genuma_probe::profile::BandwidthKernel;
 use super::charts::{figure_without_plot, format_measurement, local_bandwidths_of_first_node};
 use super::findings::{ProfileFindings, bandwidth_kernel_name};
 use super::heat_map::{HeatMap, HeatMapCell};
-use crate::report::markup::{format_count_with_noun, format_measured_quantity as number};
+use crate::report::markup::{format_count_with_noun, format_three_digits as number};
 use crate::report::plot::html_figure;
 
 /// Axis titles of the heat maps.

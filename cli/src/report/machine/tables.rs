@@ -7,7 +7,7 @@ use genuma_probe::profile::{Measurement, MeasurementUnit};
 
 use super::findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
-    escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity, group_thousands,
+    escape_html, format_binary_bytes, format_count_with_noun, format_three_digits, group_thousands,
 };
 
 /// Maximum number of rows of a table. `machine.json` has all rows.
@@ -42,10 +42,10 @@ impl MeasurementTable {
             let _ = writeln!(
                 html,
                 r#"<tr>{cells}<td class="n"><b>{}</b></td><td>{unit}</td><td class="n">± {}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
-                format_measured_quantity(m.median),
-                format_measured_quantity(m.median_absolute_deviation),
-                format_measured_quantity(m.min),
-                format_measured_quantity(m.max),
+                format_three_digits(m.median),
+                format_three_digits(m.median_absolute_deviation),
+                format_three_digits(m.min),
+                format_three_digits(m.max),
                 m.repetitions
             );
         }
@@ -132,7 +132,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
         rows: (profile.loaded.iter())
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
-                    let rate = p.injected.map_or("none".to_string(), |m| format_measured_quantity(m.median));
+                    let rate = p.injected.map_or("none".to_string(), |m| format_three_digits(m.median));
                     let cells =
                         vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), c.injectors.to_string(), rate];
                     (cells, p.latency)
@@ -151,7 +151,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
                         memory_placement_name(&c.memory),
                         pages(c.pages),
                         p.threads.to_string(),
-                        format_measured_quantity(p.per_thread.median),
+                        format_three_digits(p.per_thread.median),
                     ];
                     (cells, p.total)
                 })
@@ -181,9 +181,9 @@ pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
             escape_html(&d.kind),
             escape_html(&d.driver),
             format_binary_bytes(d.memory_bytes),
-            format_measured_quantity(d.copy_to_device_gbs),
-            format_measured_quantity(d.copy_from_device_gbs),
-            format_measured_quantity(d.atomic_updates_mops)
+            format_three_digits(d.copy_to_device_gbs),
+            format_three_digits(d.copy_from_device_gbs),
+            format_three_digits(d.atomic_updates_mops)
         );
     }
     html + "</tbody></table></div>\n</section>\n"

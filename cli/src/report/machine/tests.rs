@@ -10,7 +10,7 @@ use super::fixtures::{
     TWO_SOCKET_MACHINE,
 };
 use super::render_page;
-use crate::report::markup::format_measured_quantity;
+use crate::report::markup::format_three_digits;
 use crate::report::testing::{assert_html_is_nested, run_chromium};
 
 /// All invented machines, by name.
@@ -116,15 +116,15 @@ fn figures_are_those_of_the_profile() {
     let profile = FOUR_NODE_MACHINE.to_profile();
     let html = render_page(&profile);
     let cell = between(&html, "cores of node 0, memory of node 3: ", "</g>");
-    let far = format_measured_quantity(profile.dram_latency_between(0, 3).unwrap().median);
+    let far = format_three_digits(profile.dram_latency_between(0, 3).unwrap().median);
     assert!(cell.starts_with(&format!("{far} ns ± ")) && cell.ends_with(&format!(">{far}</text>")), "{cell}");
     let rate = profile.bandwidth_between(BandwidthKernel::Triad, 2, 1).unwrap();
     let cell = between(&html, "8 threads on node 2, memory of node 1: ", "</g>");
-    assert!(cell.ends_with(&format!(">{}</text>", format_measured_quantity(rate.total.median))), "{cell}");
+    assert!(cell.ends_with(&format!(">{}</text>", format_three_digits(rate.total.median))), "{cell}");
     let one = profile.bandwidth.iter().find(|b| b.kernel == BandwidthKernel::Triad && b.threads == 1).unwrap();
     assert_eq!(
         between(&html, "<dt>One thread</dt><dd><b>", "</b>"),
-        format!("{} GB/s", format_measured_quantity(one.total.median))
+        format!("{} GB/s", format_three_digits(one.total.median))
     );
     let rows = profile.latency.node_pairs.len() + profile.latency.memory_levels.len() + profile.bandwidth.len();
     let points: usize = profile.latency.curves.iter().map(|c| c.points.len()).sum::<usize>()

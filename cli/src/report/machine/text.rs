@@ -7,7 +7,7 @@ use genuma_probe::MachineProfile;
 use super::findings::{
     BandwidthSaturation, BaseAndHugePageLatencies, MinMedianMax, ProfileFindings, bandwidth_kernel_name,
 };
-use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_measured_quantity};
+use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits};
 
 /// Returns the text as HTML: a leading sentence, then a paragraph for each topic (placement, threads, huge pages,
 /// accuracy).
@@ -37,9 +37,9 @@ pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
 /// Formats a range: `105 ns`, `105 to 131 ns`.
 fn format_range(range: MinMedianMax, unit: &str) -> String {
     if range.high <= range.low * 1.03 {
-        format!("{} {unit}", format_measured_quantity(range.middle))
+        format!("{} {unit}", format_three_digits(range.middle))
     } else {
-        format!("{} to {} {unit}", format_measured_quantity(range.low), format_measured_quantity(range.high))
+        format!("{} to {} {unit}", format_three_digits(range.low), format_three_digits(range.high))
     }
 }
 
@@ -122,7 +122,7 @@ fn describe_placement(f: ProfileFindings) -> String {
         sentences.push(format!(
             "{wait}. Look-ups that each need the one before (lists, trees, steps of an FM-index) therefore run at {} million a second \
              in each thread at most.",
-            format_measured_quantity(1000.0 / local.middle)
+            format_three_digits(1000.0 / local.middle)
         ));
     }
     if let (Some(local), Some(remote)) = (local, f.remote_memory_latency_ns()) {
@@ -182,16 +182,16 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
     if let Some((threads, one, spread)) = f.single_node_and_interleaved_bandwidth() {
         let compared = match spread / one {
             r if r > 1.1 => {
-                format!("interleaved over the nodes {} GB/s, {r:.1} times as much", format_measured_quantity(spread))
+                format!("interleaved over the nodes {} GB/s, {r:.1} times as much", format_three_digits(spread))
             }
             r if r > 0.9 => {
-                format!("interleaved over the nodes {} GB/s, about the same", format_measured_quantity(spread))
+                format!("interleaved over the nodes {} GB/s, about the same", format_three_digits(spread))
             }
-            _ => format!("interleaved over the nodes only {} GB/s", format_measured_quantity(spread)),
+            _ => format!("interleaved over the nodes only {} GB/s", format_three_digits(spread)),
         };
         text += &format!(
             " {threads} threads that all read such data get {} GB/s together; {compared}.",
-            format_measured_quantity(one)
+            format_three_digits(one)
         );
     }
     let own_memory = f.0.topology.nodes.iter().filter(|n| n.memory_bytes > 0 && !n.cpus.is_empty());
@@ -206,16 +206,16 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
     };
     let (average, copies) = match (f.local_memory_latency_ns(), f.interleaved_memory_latency_ns()) {
         (Some(local), Some(spread)) if local.middle < spread * 0.95 => (
-            format!(" A load then takes {} ns on average.", format_measured_quantity(spread)),
+            format!(" A load then takes {} ns on average.", format_three_digits(spread)),
             format!(
                 ",{fits}: every load is local and takes {} ns, {:.0}% less than when interleaved.",
-                format_measured_quantity(local.middle),
+                format_three_digits(local.middle),
                 (1.0 - local.middle / spread) * 100.0
             ),
         ),
         (Some(local), Some(spread)) => (
-            format!(" A load then takes {} ns on average.", format_measured_quantity(spread)),
-            format!(" would gain little: loads would take {} ns.", format_measured_quantity(local.middle)),
+            format!(" A load then takes {} ns on average.", format_three_digits(spread)),
+            format!(" would gain little: loads would take {} ns.", format_three_digits(local.middle)),
         ),
         _ => (String::new(), format!(",{fits}: every load is local.")),
     };
@@ -234,12 +234,12 @@ fn describe_threads(f: ProfileFindings) -> String {
     if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_local_bandwidth()) {
         let name = bandwidth_kernel_name(kernel);
         let alone = one.total.median;
-        let mut text = format!("One thread moves {} GB/s ({name})", format_measured_quantity(alone));
+        let mut text = format!("One thread moves {} GB/s ({name})", format_three_digits(alone));
         if let Some(most) = f.max_bandwidth_of_kernel(kernel).filter(|m| m.threads > 1 && m.total.median > 0.0) {
             text += &format!(
                 "; {} reach the maximum, {} GB/s, {:.1} times that",
                 format_count_with_noun(u64::from(most.threads), "thread"),
-                format_measured_quantity(most.total.median),
+                format_three_digits(most.total.median),
                 most.total.median / alone
             );
         } else if f.successful_bandwidths().any(|r| r.kernel == kernel && r.threads > 1) {
@@ -255,13 +255,13 @@ fn describe_threads(f: ProfileFindings) -> String {
         let idle = curve.points.first().map_or(0.0, |p| p.latency.median);
         let worst = curve.points.iter().max_by(|a, b| a.latency.median.total_cmp(&b.latency.median));
         if let Some(worst) = worst.filter(|w| idle > 0.0 && w.latency.median > idle * 1.05) {
-            let traffic = worst.injected.map_or(String::new(), |rate| {
-                format!(" while others move {} GB/s", format_measured_quantity(rate.median))
-            });
+            let traffic = worst
+                .injected
+                .map_or(String::new(), |rate| format!(" while others move {} GB/s", format_three_digits(rate.median)));
             sentences.push(format!(
                 "Memory traffic increases the latency: a load takes {} ns on the idle machine and {} ns{traffic}.",
-                format_measured_quantity(idle),
-                format_measured_quantity(worst.latency.median)
+                format_three_digits(idle),
+                format_three_digits(worst.latency.median)
             ));
         } else if idle > 0.0 {
             sentences.push("The generated traffic did not increase the latency.".to_string());
@@ -285,14 +285,14 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
              single look-ups use less bandwidth and may gain.",
             format_count_with_noun(u64::from(s.threads), "thread"),
             s.share_of_max * 100.0,
-            format_measured_quantity(s.max_gbs),
-            format_measured_quantity(each)
+            format_three_digits(s.max_gbs),
+            format_three_digits(each)
         )
     } else {
         format!(
             "{place} has a bandwidth that still rises with {last} threads: together they get {} GB/s ({kernel}), each {} GB/s{share}.",
-            format_measured_quantity(each * f64::from(last)),
-            format_measured_quantity(each)
+            format_three_digits(each * f64::from(last)),
+            format_three_digits(each)
         )
     }
 }
@@ -318,7 +318,7 @@ fn describe_huge_pages(f: ProfileFindings) -> String {
 }
 
 fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
-    let (base, huge) = (format_measured_quantity(gain.base.median), format_measured_quantity(gain.huge.median));
+    let (base, huge) = (format_three_digits(gain.base.median), format_three_digits(gain.huge.median));
     let percent = (gain.huge_page_latency_reduction().abs() * 100.0).round();
     if !gain.is_difference_significant() {
         format!(

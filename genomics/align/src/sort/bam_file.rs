@@ -14,7 +14,7 @@ use super::Error;
 use super::header::SortedFileHeader;
 use super::record::{Record, flag};
 use crate::bgzf::{self, BlockCompressor, CompressionLevel, MAX_BLOCK_DATA_BYTES};
-use crate::indexed_file::{self, IndexBuilder, IndexedRecordFormat, RecordPosition};
+use crate::indexed_file::{self, IndexBuilder, IndexedRecordFormat, RecordReferenceRange};
 
 /// Number of BGZF blocks that a thread compresses at a time.
 const BLOCKS_PER_BATCH: usize = 4;
@@ -121,7 +121,7 @@ type BlockOffset = (usize, usize);
 /// Index entry of a record: its position on the reference, and where its bytes begin and end in the batch.
 #[derive(Debug)]
 struct IndexEntry {
-    position: Option<RecordPosition>,
+    position: Option<RecordReferenceRange>,
     start: BlockOffset,
     end: BlockOffset,
 }
@@ -214,9 +214,9 @@ fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: 
     }
 }
 
-fn record_position(record: Record<'_>) -> Option<RecordPosition> {
+fn record_position(record: Record<'_>) -> Option<RecordReferenceRange> {
     let start = (i64::from(record.position()) + 1).max(1) as usize;
-    Some(RecordPosition {
+    Some(RecordReferenceRange {
         sequence: record.sequence_index()? as usize,
         start,
         end: start + (record.ref_span_bp().max(1) - 1) as usize,
@@ -233,7 +233,7 @@ pub(super) struct BamIndexBuilder<'a> {
 }
 
 impl BamIndexBuilder<'_> {
-    fn add(&mut self, position: Option<RecordPosition>, chunk: Chunk) -> Result<(), Error> {
+    fn add(&mut self, position: Option<RecordReferenceRange>, chunk: Chunk) -> Result<(), Error> {
         self.records_written += 1;
         let beyond = position.is_some_and(|p| p.sequence >= self.header.num_sequences());
         let added = if beyond {

@@ -24,7 +24,7 @@ use super::file::{AlignedFormat, AlignedInput};
 use super::header::AlignedHeader;
 use super::pairing::{MateMatcher, TemplateReads};
 use super::record_buffer::RecordBuffer;
-use super::vbq::{self, VbqFileReader};
+use super::vbq::{self, VbqOrBqFileReader};
 use super::waiting_mates::{MAX_WAITING_MATES_MEMORY_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
@@ -116,7 +116,7 @@ enum AlignedRecordFile<M> {
     Bam(Box<BamFileReader<M>>),
     Cbq(Box<CbqFileReader<M>>),
     Cram(Box<CramFileReader<M>>),
-    Vbq(Box<VbqFileReader<M>>),
+    Vbq(Box<VbqOrBqFileReader<M>>),
 }
 
 impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
@@ -129,7 +129,7 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
                 AlignedRecordFile::Cram(Box::new(CramFileReader::open(&of.path, progress, genome, pipes.as_ref())?))
             }
             Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFileReader::open(&of.path, progress)?)),
-            Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqFileReader::open(&of.path, progress)?)),
+            Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqOrBqFileReader::open(&of.path, progress)?)),
             _ => {
                 let access = FileReadOptions {
                     inflate_threads: resources.inflate_threads,

@@ -70,7 +70,7 @@ impl RecordLayout {
 }
 
 /// A VBQ or BQ file from which blocks are read.
-pub(super) struct VbqFileReader<M> {
+pub(super) struct VbqOrBqFileReader<M> {
     file: BinseqFileReader<M>,
     layout: RecordLayout,
     /// Uncompressed size in bytes of a VBQ block, or number of bytes of a BQ file that are processed together.
@@ -93,7 +93,7 @@ pub(super) struct EncodedBlock {
     letters: Vec<u8>,
 }
 
-impl<M: Deref<Target = ProgressCounters>> VbqFileReader<M> {
+impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
     /// Opens a file and reads its header, so that the first block comes next.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqFileReader<M> {
         if shape.fixed_lengths.is_some() {
             check_whole_records(path, shape.min_record_bytes())?;
         }
-        Ok(VbqFileReader { file, layout: shape, block_bytes: block, is_compressed: yes(packed)?, blocks_read: 0 })
+        Ok(VbqOrBqFileReader { file, layout: shape, block_bytes: block, is_compressed: yes(packed)?, blocks_read: 0 })
     }
 
     /// Reads the next block into `packed`; false if the file has no more blocks.

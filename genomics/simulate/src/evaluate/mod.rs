@@ -155,7 +155,7 @@ fn map_calls_to_reference(
 mod tests {
     use super::*;
     use crate::{
-        GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams,
+        GenomeSource, GermlineParams, SamplePairParams, SequencingParams, SimulationParams, SomaticParams,
         simulate_to_folder,
     };
 
@@ -166,7 +166,7 @@ mod tests {
             genome: GenomeSource::Made { length: 600_000, contigs: 3, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 60, indels: 90, svs: 24, ..Default::default() },
-            samples: SampleParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },
+            samples: SamplePairParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },
             sequencing: SequencingParams::default(),
             seed: 9,
             ..Default::default()

@@ -114,7 +114,7 @@ impl<'a> TargetCopies<'a> {
     }
 
     /// Returns how many of the bases `start..end` of a fragment are in targets.
-    pub(crate) fn count_target_bases(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
+    pub(crate) fn count_fragment_bases_in_targets(&self, fragment: &Fragment, start: usize, end: usize) -> usize {
         let on = self.chromosomes.iter().find(|c| std::ptr::eq(c.0, fragment.chromosome()));
         let Some((_, images)) = on else { return 0 };
         let images = &self.target_copies[images.clone()];

@@ -32,7 +32,7 @@ pub(crate) struct InsertSizeDistribution {
 
 /// Kind and length of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InsertSize {
+pub(crate) enum DrawnInsert {
     /// An insert from the main length distribution of the library, with its length in bp.
     Regular(usize),
     /// A short insert, which is not longer than a read, with its length in bp.
@@ -41,12 +41,12 @@ pub(crate) enum InsertSize {
     Dimer,
 }
 
-impl InsertSize {
+impl DrawnInsert {
     /// Returns the length of the insert, bp; 0 for an adapter dimer.
     pub(crate) fn length_bp(self) -> usize {
         match self {
-            InsertSize::Regular(length) | InsertSize::Short(length) => length,
-            InsertSize::Dimer => 0,
+            DrawnInsert::Regular(length) | DrawnInsert::Short(length) => length,
+            DrawnInsert::Dimer => 0,
         }
     }
 }
@@ -66,14 +66,14 @@ impl InsertSizeDistribution {
     }
 
     /// Draws the kind and length of an insert.
-    pub(crate) fn draw_insert_size(&self, rng: &mut Rng) -> InsertSize {
+    pub(crate) fn draw_insert(&self, rng: &mut Rng) -> DrawnInsert {
         let (share, longest) = self.short_share_and_max_bp;
         if share > 0.0 && rng.draw_bernoulli(share) {
             let shortest = self.min_bp as usize;
             let length = shortest + rng.draw_below(longest - shortest + 1);
-            return if rng.draw_bernoulli(DIMER_SHARE) { InsertSize::Dimer } else { InsertSize::Short(length) };
+            return if rng.draw_bernoulli(DIMER_SHARE) { DrawnInsert::Dimer } else { DrawnInsert::Short(length) };
         }
-        InsertSize::Regular(self.draw_main_distribution_length(rng))
+        DrawnInsert::Regular(self.draw_main_distribution_length(rng))
     }
 
     /// Draws an insert length from the main distribution of the library, bp.
@@ -133,9 +133,9 @@ impl<'a> Library<'a> {
         rng: &mut Rng,
         counts: &mut ReadAndArtefactCounts,
     ) -> Option<DrawnFragment<'a>> {
-        let insert = self.inserts.draw_insert_size(rng);
-        counts.short_inserts += u64::from(!matches!(insert, InsertSize::Regular(_)));
-        if insert == InsertSize::Dimer {
+        let insert = self.inserts.draw_insert(rng);
+        counts.short_inserts += u64::from(!matches!(insert, DrawnInsert::Regular(_)));
+        if insert == DrawnInsert::Dimer {
             counts.adapter_dimers += 1;
             return None;
         }

@@ -1,4 +1,4 @@
-//! Parameters of library preparation and of the sequencer.
+//! Parameters of library preparation, coverage and sequencer.
 
 use serde::Serialize;
 

@@ -23,7 +23,8 @@ const PCR_SLIP_SHARE: f64 = 0.8;
 const UNIT_LOSS_SHARE: f64 = 0.75;
 /// Share of the slips that remove or add two units instead of one.
 const TWO_UNIT_SHARE: f64 = 0.1;
-/// Largest slippage rate of a tandem repeat, however large the factor is.
+/// Largest slippage rate of a tandem repeat in one stage, also after multiplication by the factor of
+/// [`SlippageModel::for_stage`].
 const MAX_SLIP_RATE: f64 = 0.9;
 /// Number of repeat lengths (in bases) with a tabulated rate. Longer repeats have the rate of the longest tabulated
 /// one.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use genuma_simulate::{
     CopyNumberParams, ForeignReadParams, GenomeSource, GermlineParams, LibraryPreset, LinkedVariantParams,
-    SampleParams, SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate_to_folder,
+    SamplePairParams, SequencingParams, SimulationParams, SomaticParams, UmiParams, simulate_to_folder,
 };
 
 /// Returns the output files by name, decompressed.
@@ -38,7 +38,7 @@ fn without_new_options_bytes_are_those_of_the_first_version() {
         genome: GenomeSource::Made { length: 60_000, contigs: 2, repeats: None },
         germline: GermlineParams { svs: 2, ..Default::default() },
         somatic: SomaticParams { snvs: 20, indels: 10, svs: 6, spacing: 100, ..Default::default() },
-        samples: SampleParams { depth_tumor: 5.0, depth_normal: 3.0, ..Default::default() },
+        samples: SamplePairParams { depth_tumor: 5.0, depth_normal: 3.0, ..Default::default() },
         seed: 21,
         ..Default::default()
     };
@@ -52,7 +52,7 @@ fn without_new_options_bytes_are_those_of_the_first_version() {
             subclones: vec![0.3, 0.2],
             ..Default::default()
         },
-        samples: SampleParams {
+        samples: SamplePairParams {
             depth_tumor: 6.0,
             depth_normal: 4.0,
             purity: 0.7,
@@ -128,7 +128,7 @@ fn dirty(preset: LibraryPreset, depth: f64) -> SimulationParams {
         somatic: SomaticParams { snvs: 10, indels: 6, svs: 3, spacing: 150, ..Default::default() },
         linked: LinkedVariantParams { clusters: 2, mnvs: 2 },
         copies: CopyNumberParams { aneuploidy: 0.3, amplifications: 1, losses: 1, ..Default::default() },
-        samples: SampleParams {
+        samples: SamplePairParams {
             depth_tumor: depth,
             depth_normal: 4.0,
             purity: 0.8,

@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use genuma_simulate::{
-    GenomeSource, GermlineParams, SampleParams, SequencingParams, SimulationParams, SomaticParams, simulate_to_folder,
+    GenomeSource, GermlineParams, SamplePairParams, SequencingParams, SimulationParams, SomaticParams,
+    simulate_to_folder,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -64,7 +65,7 @@ pub fn clean(length: usize, contigs: usize, depth: f64) -> SimulationParams {
         genome: GenomeSource::Made { length, contigs, repeats: None },
         germline: GermlineParams { snv_rate: 0.0, indel_rate: 0.0, svs: 0, ..Default::default() },
         somatic: SomaticParams { snvs: 0, indels: 0, svs: 0, ..Default::default() },
-        samples: SampleParams { depth_tumor: depth, depth_normal: 1.0, ..Default::default() },
+        samples: SamplePairParams { depth_tumor: depth, depth_normal: 1.0, ..Default::default() },
         sequencing: SequencingParams { error_rate: 1e-3, true_positions: true, ..Default::default() },
         seed: 5,
         ..Default::default()

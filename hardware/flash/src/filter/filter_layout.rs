@@ -49,7 +49,7 @@ impl FilterLayout {
 
     /// Number of filter blocks of a group. The last group has the number for the next power of two of its pages, so
     /// that the blocks of a full group can be folded to this number.
-    pub(crate) fn blocks_of_group(&self, group: u64) -> u64 {
+    pub(crate) fn num_blocks_of_group(&self, group: u64) -> u64 {
         let pages = self.pages_of_group(group);
         self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
     }
@@ -57,7 +57,7 @@ impl FilterLayout {
     /// Total number of filter blocks of the table.
     pub(crate) fn num_blocks(&self) -> u64 {
         match self.num_groups().checked_sub(1) {
-            Some(last) => last * self.blocks_per_full_group() + self.blocks_of_group(last),
+            Some(last) => last * self.blocks_per_full_group() + self.num_blocks_of_group(last),
             None => 0,
         }
     }
@@ -66,7 +66,7 @@ impl FilterLayout {
     #[inline(always)]
     pub(crate) fn block_index(&self, group: usize, hash: u64) -> usize {
         let own = if group as u64 + 1 == self.num_groups() {
-            self.blocks_of_group(group as u64)
+            self.num_blocks_of_group(group as u64)
         } else {
             self.blocks_per_full_group()
         };
