@@ -1,29 +1,26 @@
 //! `genuma plan`: predicts the resources of a call.
 
-mod text;
-
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::value_parser;
 use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
-use genuma_work::publish::AtomicFileSet;
-use serde::Serialize;
 
 use crate::call::sample_options::{SampleNameOptions, TumourReadFileOptions, choose_normal_read_source};
 use crate::call::{disk_space, memory_limits, panel};
 use crate::errors::UsageError;
-use crate::forecast::calibrate::{EarlierRun, calibrate_rates};
+use crate::forecast::calibrate::EarlierRun;
+use crate::forecast::cost::{self, CostOptions};
 use crate::forecast::input;
-use crate::forecast::model::{CallForecast, ForecastInput};
-use crate::forecast::rates::{CostRates, MEASURED_RATES};
+use crate::forecast::model::ForecastInput;
+use crate::forecast::rates::MEASURED_RATES;
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::read_layout::ReadLayoutOptions;
-use crate::{command_line, gpu, json_file, logging, size_format};
+use crate::{command_line, gpu, size_format};
 
 /// Default of `--read-length` in bp: usual for Illumina sequencers.
 const DEFAULT_READ_LENGTH_BP: u32 = 150;
@@ -116,20 +113,6 @@ pub(crate) struct Args {
     json: Option<PathBuf>,
 }
 
-/// Power of the machine and prices.
-#[derive(Debug, Default, clap::Args)]
-pub(crate) struct CostOptions {
-    /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
-    #[arg(long, value_name = "W", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
-    watts: Option<f64>,
-    /// Price of a kilowatt hour, in any currency
-    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
-    price_per_kwh: Option<f64>,
-    /// Price of the machine for an hour, in the same currency
-    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
-    price_per_hour: Option<f64>,
-}
-
 /// Parses the depths of tumour and normal, such as `30,30`.
 fn parse_depths(text: &str) -> Result<[f64; 2], String> {
     let depth = |text: &str| text.trim().parse().ok().filter(|depth| (0.01..=100_000.0).contains(depth));
@@ -137,93 +120,16 @@ fn parse_depths(text: &str) -> Result<[f64; 2], String> {
     both.ok_or_else(|| "give the tumour's depth and the normal's, such as 60,30".to_owned())
 }
 
-/// Parses a number that is 0 or greater.
-fn parse_non_negative_number(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
-        _ => Err("give a number from 0 on".into()),
-    }
-}
-
-/// The forecast of a call with energy and cost, as it is written as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct ForecastWithCost {
-    /// Version of genuma that made the forecast.
-    genuma: &'static str,
-    input: ForecastInput,
-    /// Number of earlier runs to which the rates were calibrated (`--from`); 0 for the built-in rates.
-    num_earlier_runs: usize,
-    rates: CostRates,
-    forecast: CallForecast,
-    /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The forecast is for
-    /// the threads alone.
-    devices: String,
-    /// Power of the machine during the call (W), if known.
-    watts: Option<f64>,
-    energy_kwh: Option<f64>,
-    /// Cost of energy and machine time, in the currency of the given prices; `None` without prices.
-    cost: Option<f64>,
-}
-
 /// Prints the forecast.
 ///
 /// # Errors
 /// The arguments contradict each other, an input cannot be read, or the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.costs.price_per_kwh.is_some() && args.costs.watts.is_none() && args.from.is_empty() {
+    if args.costs.has_price_without_power() && args.from.is_empty() {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }
     let runs: Vec<EarlierRun> = args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?;
-    print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
-}
-
-/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
-/// built-in ones, adapted to the earlier `runs` if there are any.
-///
-/// # Errors
-/// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
-pub(crate) fn print_forecast(
-    input: ForecastInput,
-    runs: &[EarlierRun],
-    gpu: &gpu::GpuOptions,
-    costs: &CostOptions,
-    json: Option<&Path>,
-) -> anyhow::Result<()> {
-    let rates = calibrate_rates(runs);
-    let forecast = input.forecast_call(&rates);
-    let Resources { threads, memory, .. } = input.resources;
-    let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
-    let watts = costs.watts.or(rates.watts);
-    let hours = forecast.wall_s() / 3600.0;
-    let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
-    let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
-    let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
-    let plan = ForecastWithCost {
-        genuma: env!("CARGO_PKG_VERSION"),
-        input,
-        num_earlier_runs: runs.len(),
-        rates,
-        forecast,
-        devices,
-        watts,
-        energy_kwh,
-        cost,
-    };
-    if let Some(path) = json {
-        let mut set = AtomicFileSet::default();
-        json_file::add_json_output(
-            path,
-            json_file::schema::FORECAST_SCHEMA_NUMBER,
-            &serde_json::to_value(&plan)?,
-            &mut set,
-        )?;
-        set.publish_all()?;
-    }
-    logging::print_result(text::render_forecast_with_cost(&plan))?;
-    if !plan.forecast.fits {
-        bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
-    }
-    Ok(())
+    cost::print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
 }
 
 impl Args {

@@ -199,7 +199,7 @@ fn earlier_runs_say_what_this_machine_does() {
 fn a_dry_run_of_a_call_says_what_plan_says() {
     let out = scratch("dry").join("calls");
     let options = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
-    let call = data().call_with(&out, &[&options[..], &["--why", "chr1:9:A>C", "--dry-run"]].concat());
+    let call = data().call_with(&out, &[&options[..], &["--strict", "--dry-run"]].concat());
     let mut plan = data().call_with(&out, &options);
     plan[0] = "plan".to_owned();
     let said = run(&call).assert_success().stdout;

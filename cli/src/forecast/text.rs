@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::ForecastWithCost;
-use crate::forecast::rates::RATES_MACHINE;
+use super::cost::ForecastWithCost;
+use super::rates::RATES_MACHINE;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::size_format;
 

@@ -1,0 +1,112 @@
+//! Adds energy and cost to a forecast, and prints it.
+
+use std::path::Path;
+
+use anyhow::bail;
+use genuma_somatic::pipeline::Resources;
+use genuma_work::publish::AtomicFileSet;
+use serde::Serialize;
+
+use super::calibrate::{EarlierRun, calibrate_rates};
+use super::model::{CallForecast, ForecastInput};
+use super::rates::CostRates;
+use super::text;
+use crate::{gpu, json_file, logging};
+
+/// Power of the machine and prices.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct CostOptions {
+    /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
+    #[arg(long, value_name = "W", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
+    watts: Option<f64>,
+    /// Price of a kilowatt hour, in any currency
+    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
+    price_per_kwh: Option<f64>,
+    /// Price of the machine for an hour, in the same currency
+    #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
+    price_per_hour: Option<f64>,
+}
+
+impl CostOptions {
+    /// Whether the price of energy is given, but not the power.
+    pub(crate) fn has_price_without_power(&self) -> bool {
+        self.price_per_kwh.is_some() && self.watts.is_none()
+    }
+}
+
+/// Parses a number that is 0 or greater.
+fn parse_non_negative_number(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
+        _ => Err("give a number from 0 on".into()),
+    }
+}
+
+/// The forecast of a call with energy and cost, as it is written as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct ForecastWithCost {
+    /// Version of genuma that made the forecast.
+    pub(super) genuma: &'static str,
+    pub(super) input: ForecastInput,
+    /// Number of earlier runs to which the rates were calibrated (`--from`); 0 for the built-in rates.
+    pub(super) num_earlier_runs: usize,
+    pub(super) rates: CostRates,
+    pub(super) forecast: CallForecast,
+    /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The forecast is for
+    /// the threads alone.
+    pub(super) devices: String,
+    /// Power of the machine during the call (W), if known.
+    pub(super) watts: Option<f64>,
+    pub(super) energy_kwh: Option<f64>,
+    /// Cost of energy and machine time, in the currency of the given prices; `None` without prices.
+    pub(super) cost: Option<f64>,
+}
+
+/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
+/// built-in ones, adapted to the earlier `runs` if there are any.
+///
+/// # Errors
+/// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
+pub(crate) fn print_forecast(
+    input: ForecastInput,
+    runs: &[EarlierRun],
+    gpu: &gpu::GpuOptions,
+    costs: &CostOptions,
+    json: Option<&Path>,
+) -> anyhow::Result<()> {
+    let rates = calibrate_rates(runs);
+    let forecast = input.forecast_call(&rates);
+    let Resources { threads, memory, .. } = input.resources;
+    let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
+    let watts = costs.watts.or(rates.watts);
+    let hours = forecast.wall_s() / 3600.0;
+    let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
+    let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
+    let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
+    let plan = ForecastWithCost {
+        genuma: env!("CARGO_PKG_VERSION"),
+        input,
+        num_earlier_runs: runs.len(),
+        rates,
+        forecast,
+        devices,
+        watts,
+        energy_kwh,
+        cost,
+    };
+    if let Some(path) = json {
+        let mut set = AtomicFileSet::default();
+        json_file::add_json_output(
+            path,
+            json_file::schema::FORECAST_SCHEMA_NUMBER,
+            &serde_json::to_value(&plan)?,
+            &mut set,
+        )?;
+        set.publish_all()?;
+    }
+    logging::print_result(text::render_forecast_with_cost(&plan))?;
+    if !plan.forecast.fits {
+        bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
+    }
+    Ok(())
+}
