@@ -46,10 +46,11 @@ use tracing::{debug, info, warn};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
 use crate::fingerprint::Fingerprint;
-use crate::forecast::cost::{self, CostOptions};
+use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
+use crate::forecast::text;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
 use crate::read_layout::ReadLayoutOptions;
@@ -449,7 +450,7 @@ impl Args {
     fn print_forecast(&self, job: &mut CallJob) -> anyhow::Result<()> {
         let (reference, _) = check_inputs(job, self.warning_rule())?;
         job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
-        cost::print_forecast(measure_forecast_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
+        text::print_forecast(measure_forecast_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input

@@ -6,5 +6,5 @@ pub(crate) mod input;
 pub(crate) mod model;
 pub(crate) mod rates;
 pub(crate) mod steps;
-mod text;
 pub(crate) mod cost;
+pub(crate) mod text;

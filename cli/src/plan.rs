@@ -14,10 +14,11 @@ use crate::call::sample_options::{SampleNameOptions, TumourReadFileOptions, choo
 use crate::call::{disk_space, memory_limits, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::EarlierRun;
-use crate::forecast::cost::{self, CostOptions};
+use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
+use crate::forecast::text;
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
 use crate::read_layout::ReadLayoutOptions;
 use crate::{command_line, gpu, size_format};
@@ -129,7 +130,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }
     let runs: Vec<EarlierRun> = args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?;
-    cost::print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
+    text::print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
 }
 
 impl Args {

@@ -1,17 +1,12 @@
-//! Adds energy and cost to a forecast, and prints it.
+//! Adds energy and cost to a forecast.
 
-use std::path::Path;
-
-use anyhow::bail;
 use genuma_somatic::pipeline::Resources;
-use genuma_work::publish::AtomicFileSet;
 use serde::Serialize;
 
 use super::calibrate::{EarlierRun, calibrate_rates};
 use super::model::{CallForecast, ForecastInput};
 use super::rates::CostRates;
-use super::text;
-use crate::{gpu, json_file, logging};
+use crate::gpu;
 
 /// Power of the machine and prices.
 #[derive(Debug, Default, clap::Args)]
@@ -62,51 +57,36 @@ pub(crate) struct ForecastWithCost {
     pub(super) cost: Option<f64>,
 }
 
-/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
-/// built-in ones, adapted to the earlier `runs` if there are any.
-///
-/// # Errors
-/// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
-pub(crate) fn print_forecast(
-    input: ForecastInput,
-    runs: &[EarlierRun],
-    gpu: &gpu::GpuOptions,
-    costs: &CostOptions,
-    json: Option<&Path>,
-) -> anyhow::Result<()> {
-    let rates = calibrate_rates(runs);
-    let forecast = input.forecast_call(&rates);
-    let Resources { threads, memory, .. } = input.resources;
-    let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
-    let watts = costs.watts.or(rates.watts);
-    let hours = forecast.wall_s() / 3600.0;
-    let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
-    let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
-    let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
-    let plan = ForecastWithCost {
-        genuma: env!("CARGO_PKG_VERSION"),
-        input,
-        num_earlier_runs: runs.len(),
-        rates,
-        forecast,
-        devices,
-        watts,
-        energy_kwh,
-        cost,
-    };
-    if let Some(path) = json {
-        let mut set = AtomicFileSet::default();
-        json_file::add_json_output(
-            path,
-            json_file::schema::FORECAST_SCHEMA_NUMBER,
-            &serde_json::to_value(&plan)?,
-            &mut set,
-        )?;
-        set.publish_all()?;
+impl ForecastWithCost {
+    /// Forecasts a call with this input. The rates are the built-in ones, adapted to the earlier `runs` if there are any.
+    ///
+    /// # Errors
+    /// A requested GPU is missing.
+    pub(super) fn from_input(
+        input: ForecastInput,
+        runs: &[EarlierRun],
+        gpu: &gpu::GpuOptions,
+        costs: &CostOptions,
+    ) -> anyhow::Result<ForecastWithCost> {
+        let rates = calibrate_rates(runs);
+        let forecast = input.forecast_call(&rates);
+        let Resources { threads, memory, .. } = input.resources;
+        let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
+        let watts = costs.watts.or(rates.watts);
+        let hours = forecast.wall_s() / 3600.0;
+        let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
+        let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
+        let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
+        Ok(ForecastWithCost {
+            genuma: env!("CARGO_PKG_VERSION"),
+            input,
+            num_earlier_runs: runs.len(),
+            rates,
+            forecast,
+            devices,
+            watts,
+            energy_kwh,
+            cost,
+        })
     }
-    logging::print_result(text::render_forecast_with_cost(&plan))?;
-    if !plan.forecast.fits {
-        bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
-    }
-    Ok(())
 }

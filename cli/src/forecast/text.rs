@@ -1,14 +1,50 @@
-//! Formats a forecast as text.
+//! Prints a forecast as text, and writes it as JSON.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use super::cost::ForecastWithCost;
+use anyhow::bail;
+use genuma_work::publish::AtomicFileSet;
+
+use super::calibrate::EarlierRun;
+use super::cost::{CostOptions, ForecastWithCost};
+use super::model::ForecastInput;
 use super::rates::RATES_MACHINE;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
-use crate::size_format;
+use crate::{gpu, json_file, logging, size_format};
+
+/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
+/// built-in ones, adapted to the earlier `runs` if there are any.
+///
+/// # Errors
+/// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
+pub(crate) fn print_forecast(
+    input: ForecastInput,
+    runs: &[EarlierRun],
+    gpu: &gpu::GpuOptions,
+    costs: &CostOptions,
+    json: Option<&Path>,
+) -> anyhow::Result<()> {
+    let plan = ForecastWithCost::from_input(input, runs, gpu, costs)?;
+    if let Some(path) = json {
+        let mut set = AtomicFileSet::default();
+        json_file::add_json_output(
+            path,
+            json_file::schema::FORECAST_SCHEMA_NUMBER,
+            &serde_json::to_value(&plan)?,
+            &mut set,
+        )?;
+        set.publish_all()?;
+    }
+    logging::print_result(render_forecast_with_cost(&plan))?;
+    if !plan.forecast.fits {
+        bail!("the call does not fit: {}", plan.forecast.advice.join("; "));
+    }
+    Ok(())
+}
 
 /// Formats the whole output of `genuma plan` as text.
-pub(crate) fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
+fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
     let mut text = render_input(plan);
     let forecast = &plan.forecast;
     if forecast.refused.is_none() {
