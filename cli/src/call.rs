@@ -305,9 +305,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let counting = args.counters.then(RunCounterRecorder::start);
     let options = args.output_options()?;
     let mut job = args.build_job()?;
-    if args.dry_run {
-        return args.print_forecast(&mut job);
-    }
     let input_files = InputFileStates::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
@@ -325,6 +322,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     );
     checked.map_err(|e| UsageError(e.to_string()))?;
     let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
+    if args.dry_run {
+        return args.print_forecast(job, reference);
+    }
     memory_limits::check_memory_budget(&job.resources, reference)?;
     let folder = OutputFolder::open(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
@@ -443,14 +443,13 @@ impl Args {
         Ok(Resources { devices, ..means })
     }
 
-    /// Checks all inputs as the call does, and prints the forecast of the call (--dry-run).
+    /// Prints the forecast of a call (--dry-run) whose reference has this number of bases.
     ///
     /// # Errors
-    /// An input cannot be read or contradicts another; the call does not fit in memory and disk space.
-    fn print_forecast(&self, job: &mut CallJob) -> anyhow::Result<()> {
-        let (reference, _) = check_inputs(job, self.warning_rule())?;
+    /// The call does not fit in memory and disk space.
+    fn print_forecast(&self, mut job: CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
-        text::print_forecast(measure_forecast_input(job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
+        text::print_forecast(measure_forecast_input(&job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
