@@ -1,34 +1,15 @@
 //! `call --signatures`: exposures of mutational signatures in summary.json and in the report.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{Data, data, run, scratch};
+use crate::common::{Data, data, run, scratch, signature_matrix};
 use crate::schema::assert_fits;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
-}
-
-/// A matrix in COSMIC's format: C>T only, all other substitutions, and T>G only.
-fn made_matrix() -> String {
-    let mut matrix = String::from("Type\tSBS-CT\tSBS-other\tSBS-TG\n");
-    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
-        for to in tos.chars() {
-            for around in 0..16 {
-                let [before, after] = [around / 4, around % 4].map(|at| char::from(b"ACGT"[at]));
-                let is = |change: (char, char)| (from, to) == change;
-                let shares = [is(('C', 'T')), !is(('C', 'T')), is(('T', 'G'))].map(f64::from);
-                let numbers = [shares[0] / 16.0, shares[1] / 80.0, shares[2] / 16.0];
-                let [ct, other, tg] = numbers;
-                writeln!(matrix, "{before}[{from}>{to}]{after}\t{ct}\t{other}\t{tg}").expect("memory");
-            }
-        }
-    }
-    matrix
 }
 
 fn summary(out: &Path) -> Value {
@@ -40,7 +21,7 @@ fn summary(out: &Path) -> Value {
 fn exposures_are_in_the_summary_and_the_report() {
     let folder = scratch("signatures");
     let matrix = folder.join("made.txt");
-    fs::write(&matrix, made_matrix()).expect("a file");
+    fs::write(&matrix, signature_matrix()).expect("a file");
     let size = ["--genome-length", "400000", "--contigs", "1", "--seed", "5"];
     let pair =
         Data::simulate("signature-pair", &[&size[..], &["--snvs", "540", "--indels", "0", "--svs", "0"]].concat());
@@ -77,7 +58,7 @@ fn exposures_are_in_the_summary_and_the_report() {
 fn few_snvs_have_no_exposures() {
     let folder = scratch("few-snvs");
     let (matrix, out) = (folder.join("made.txt"), folder.join("calls"));
-    fs::write(&matrix, made_matrix()).expect("a file");
+    fs::write(&matrix, signature_matrix()).expect("a file");
     run(data().call_with(&out, &["--threads", "2", "--signatures", text(&matrix)])).assert_success();
     let summary = summary(&out);
     assert_fits("summary", &summary);
@@ -93,7 +74,7 @@ fn few_snvs_have_no_exposures() {
 fn malformed_matrices_are_refused_before_the_call() {
     let folder = scratch("malformed-matrix");
     let out = folder.join("calls");
-    let whole = made_matrix();
+    let whole = signature_matrix();
     for (content, fault) in [
         (whole.lines().take(96).collect::<Vec<_>>().join("\n"), "the context T[T>G]T is missing"),
         (whole.replacen("0.0625", "-0.0625", 1), "-0.0625 is not a probability"),
