@@ -39,12 +39,29 @@ pub fn umi_key_of_name(name: &[u8]) -> u64 {
     if has_two_fields { key_of_two_umis(before, last) } else { umi_key(last) }
 }
 
-/// The key `key` itself, then the keys of all UMIs that differ from its UMI in one base. Only `key` itself if it is
-/// that of a molecule identifier, or 0 (no UMI).
-pub fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
-    let bases = if key & MOLECULE_ID_KEY == 0 { key.checked_ilog2().map_or(0, |bits| bits / 2) } else { 0 };
-    let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
-    std::iter::once(key).chain((0..bases).flat_map(other_bases))
+/// Number of bases of the UMIs of a key; 0 if it is the key of a molecule identifier, or 0 (no UMI).
+fn num_umi_bases(key: u64) -> u32 {
+    if key & MOLECULE_ID_KEY == 0 { key.checked_ilog2().map_or(0, |bits| bits / 2) } else { 0 }
+}
+
+/// Whether two keys are equal, or those of UMIs that differ in one base.
+pub fn are_similar_umi_keys(a: u64, b: u64) -> bool {
+    /// The lower bit of each base.
+    const LOWER_BITS: u64 = 0x5555_5555_5555_5555;
+    if a == b || num_umi_bases(a) == 0 || num_umi_bases(a) != num_umi_bases(b) {
+        return a == b;
+    }
+    let differing = a ^ b;
+    ((differing | differing >> 1) & LOWER_BITS).count_ones() == 1
+}
+
+/// The two halves of the UMIs of a key, by which similar ones are found: UMIs that differ in one base have one half in
+/// common. Only `key` itself if it is that of a molecule identifier, or 0 (no UMI).
+pub fn halves_of_umi_key(key: u64) -> impl Iterator<Item = u64> {
+    let half_bits = num_umi_bases(key) / 2 * 2;
+    let halves = [(key >> half_bits) << 1, (key & ((1 << half_bits) - 1)) << 1 | 1];
+    let (halves, whole) = if num_umi_bases(key) > 0 { (Some(halves), None) } else { (None, Some(key)) };
+    halves.into_iter().flatten().chain(whole)
 }
 
 fn is_bases(letters: &[u8]) -> bool {
@@ -105,6 +122,12 @@ impl<'a> UmiOrMoleculeId<'a> {
 mod tests {
     use super::*;
 
+    /// The key `key` itself, then the keys of all UMIs that differ from its UMI in one base.
+    fn similar_umi_keys(key: u64) -> impl Iterator<Item = u64> {
+        let other_bases = move |at: u32| (1..4).map(move |change| key ^ (change << (2 * at)));
+        std::iter::once(key).chain((0..num_umi_bases(key)).flat_map(other_bases))
+    }
+
     #[test]
     fn keys_tell_umis_apart_and_not_the_strands_of_a_duplex() {
         let names: [&[u8]; 4] =
@@ -119,6 +142,27 @@ mod tests {
         let similar: Vec<u64> = similar_umi_keys(own).collect();
         assert_eq!((similar.len(), similar[0]), (13, own));
         assert!(similar.contains(&umi_key_of_name(b"a:ACTT")) && !similar.contains(&umi_key_of_name(b"a:AATT")));
+    }
+
+    #[test]
+    fn similar_umis_have_one_half_in_common() {
+        let key = |name: &str| umi_key_of_name(format!("a:{name}").as_bytes());
+        for (a, b, is_similar) in [
+            ("ACGT+TTTT", "ACGT+TTTT", true),
+            ("ACGT+TTTT", "ACGT+TTTA", true),
+            ("CCGT+TTTT", "CCGT+TTAA", false),
+            ("ACGTACG", "ACGTACT", true),
+            ("ACGTACG", "TCGTACG", true),
+            ("AAAA", "AAAAA", false),
+            ("mi=1", "mi=2", false),
+            ("mi=1", "mi=1", true),
+        ] {
+            let [a, b] = [a, b].map(key);
+            assert_eq!(are_similar_umi_keys(a, b), is_similar);
+            assert_eq!(are_similar_umi_keys(a, b), similar_umi_keys(a).any(|similar| similar == b));
+            assert!(!is_similar || halves_of_umi_key(a).any(|half| halves_of_umi_key(b).any(|other| half == other)));
+        }
+        assert!(are_similar_umi_keys(0, 0) && !are_similar_umi_keys(0, key("ACGT")) && halves_of_umi_key(0).eq([0]));
     }
 
     #[test]
