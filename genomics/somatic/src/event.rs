@@ -9,7 +9,7 @@ use crate::change::{
     self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
     change_sort_position, is_same_breakpoint, is_small_variant,
 };
-use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
+use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, phred_of_log_odds};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
@@ -89,7 +89,8 @@ pub struct CallThresholds {
     /// Whether qualities may be raised if the sample has more mutations than the prior assumes. True only if the error
     /// rate was measured, not merely bounded.
     pub may_raise_quality: bool,
-    /// Whether the normal has tumour cells, so that its reads distinguish mutations less clearly from germline variants.
+    /// Whether the normal has tumour cells, so that its reads distinguish mutations less clearly from germline
+    /// variants.
     pub normal_has_tumour_cells: bool,
     /// Whether the reads of a tumour do not show which pairs are copies of one molecule, as in amplicon sequencing.
     pub has_unknown_duplicates: bool,
@@ -132,8 +133,8 @@ struct ArtefactLimit {
     max_molecules: u32,
     /// A junction that less than this share of the molecules at the locus supports may be an artefact.
     min_share: f64,
-    /// Whether a junction whose molecules all have one strand may be an artefact: a strand folds back at its own hairpin,
-    /// but an inversion is on both strands.
+    /// Whether a junction whose molecules all have one strand may be an artefact: a strand folds back at its own
+    /// hairpin, but an inversion is on both strands.
     includes_one_strand: bool,
 }
 
@@ -202,16 +203,18 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresho
     }
 }
 
-/// Adjusts the qualities of small changes to the mutation frequency of this sample (empirical Bayes; Efron 2010,
-/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain,
-/// as in a normal compared with itself, true calls are rarer than that, but errors are as frequent as ever, so all
-/// qualities are lowered. If many calls are certain the qualities are raised only where the error rate is measured:
-/// elsewhere this would add more errors than calls. With tumour cells in the normal they are raised where germline
-/// variants limit them, because the share of these among the candidates does not depend on errors.
+/// Adjusts the qualities of small variants to the mutation frequency of this sample (empirical Bayes; Efron 2010,
+/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`)
+/// bases. If hardly any call is certain, as in a normal compared with itself, mutations are rarer than the prior but
+/// errors are not, so all qualities are lowered. If many calls are certain, the qualities are raised, but only where
+/// the error rate is measured: otherwise more errors than mutations would be added. With tumour cells in the normal,
+/// qualities that germline variants limit are raised too, because the share of germline variants among the calls does
+/// not depend on errors.
 fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     if thresholds.known_bases == 0 {
         return;
     }
+    let raises_germline_limit_only = thresholds.normal_has_tumour_cells && !thresholds.may_raise_quality;
     let is_raised = thresholds.may_raise_quality || thresholds.normal_has_tumour_cells;
     let max_shift = if is_raised { f64::INFINITY } else { 0.0 };
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
@@ -232,18 +235,18 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
                 .ln()
                 .min(max_shift);
         }
-        let shift = shift * 10.0 / std::f64::consts::LN_10;
+        let shift = phred_of_log_odds(shift);
         for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {
             if genotype.quality <= 0.0 {
                 continue;
             }
-            let max_quality = if thresholds.may_raise_quality || !thresholds.normal_has_tumour_cells {
-                GENOTYPE_MODEL_PARAMS.max_quality
+            let limit = if raises_germline_limit_only {
+                let QualityLimits { against_error, against_shared, .. } = genotype.limits;
+                phred_of_log_odds(against_error.min(against_shared)) + shift.min(0.0)
             } else {
-                let others = genotype.limits.against_error.min(genotype.limits.against_shared);
-                others * 10.0 / std::f64::consts::LN_10 + shift.min(0.0)
+                f64::INFINITY
             };
-            genotype.quality = (genotype.quality + shift).min(max_quality).max(0.0);
+            genotype.quality = (genotype.quality + shift).min(limit).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
             if genotype.quality < thresholds.min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {

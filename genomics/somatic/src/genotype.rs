@@ -87,8 +87,8 @@ pub enum Filter {
     LowQuality,
     /// Too few distinct molecules have the allele: see [`min_call_molecules_common_error`].
     FewReads,
-    /// The normal has the allele as often as a germline variant, or the allele is common in the population and the normal
-    /// has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
+    /// The normal has the allele as often as a germline variant, or the allele is common in the population and the
+    /// normal has too few reads to exclude it. Without a normal: the allele is as frequent as a germline variant.
     Germline,
     /// The normal has the allele more often than errors and slight contamination explain, but less often than a
     /// germline variant.
@@ -221,6 +221,24 @@ pub struct GenotypingResult {
     pub filters: BTreeSet<Filter>,
 }
 
+impl GenotypingResult {
+    /// Limits the quality to the log-odds (natural) of a mutation, and adds the filter `low_quality` if the quality is
+    /// below `min_quality`. Returns the limit, Phred-scaled, from 0 to the maximum quality.
+    pub(crate) fn limit_quality(&mut self, log_odds: f64, min_quality: f64) -> f64 {
+        let limit = phred_of_log_odds(log_odds).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+        self.quality = self.quality.min(limit);
+        if self.quality < min_quality {
+            self.filters.insert(Filter::LowQuality);
+        }
+        limit
+    }
+}
+
+/// Converts log-odds (natural) to a Phred-scaled quality.
+pub(crate) fn phred_of_log_odds(log_odds: f64) -> f64 {
+    log_odds * 10.0 / std::f64::consts::LN_10
+}
+
 /// How frequent the errors are that look like a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFrequency {
@@ -262,8 +280,8 @@ pub struct GenotypingParams {
     pub has_normal: bool,
     /// Whether the change adds or removes a unit of a tandem repeat of two or more units.
     pub changes_short_repeat: bool,
-    /// Orientation on the contig of the reads that pass a long homopolymer before a substitution to its base, which may be
-    /// errors of these reads; `None` if there is no such homopolymer.
+    /// Orientation on the contig of the reads that pass a long homopolymer before a substitution to its base, which may
+    /// be errors of these reads; `None` if there is no such homopolymer.
     pub phasing_error_strand: Option<bool>,
     /// Whether the molecules with the allele also have another small change nearby that is not a germline variant.
     pub is_linked: bool,
@@ -371,8 +389,8 @@ pub fn min_call_molecules_common_error(error_rate: Option<f64>) -> usize {
     }
 }
 
-/// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together: most
-/// have the largest or the smallest possible ratio, so that a deep sample has few different ones.
+/// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together:
+/// most have the largest or the smallest possible ratio, so that a deep sample has few different ones.
 struct LikelihoodRatioCounts {
     /// P(reads | allele) / P(reads | no allele), ascending, with the number of molecules.
     counts: Vec<(f64, f64)>,
@@ -463,8 +481,8 @@ fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f
     most.ln() + average_over_fractions(num_molecules, weight, |f| normal.log_likelihood(f) + tumours.log_likelihood(f))
 }
 
-/// Log-likelihood of the votes of normal and tumours if reads of one orientation show the allele by error, in both samples
-/// with the same unknown rate.
+/// Log-likelihood of the votes of normal and tumours if reads of one orientation show the allele by error, in both
+/// samples with the same unknown rate.
 fn phasing_error_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote], is_forward: bool) -> f64 {
     // docs/model/genotype.md (26)
     let of_strand =
@@ -712,8 +730,8 @@ pub fn genotype_change(
         true => (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds(true),
         false => f64::INFINITY,
     };
-    // docs/model/genotype.md (21). With several tumours the fractions of each are unknown, so they are not compared with a
-    // common one.
+    // docs/model/genotype.md (21). With several tumours the fractions of each are unknown, so they are not compared
+    // with a common one.
     let against_shared = match params.has_normal && tumours.len() == 1 {
         true => {
             let own = somatic - shared_log_likelihood(normal, tumour);
@@ -727,10 +745,9 @@ pub fn genotype_change(
         false => f64::INFINITY,
     };
     // docs/model/genotype.md (9)
-    let phred = |log_odds: f64| log_odds * 10.0 / std::f64::consts::LN_10;
     let limits = QualityLimits { against_error, against_germline, against_shared };
-    let quality =
-        phred(against_error.min(against_germline).min(against_shared)).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+    let quality = phred_of_log_odds(against_error.min(against_germline).min(against_shared))
+        .clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
 
     let supporting = || tumour.iter().filter(|v| v.supports_tumour_allele());
     let median = |votes: &mut dyn Iterator<Item = &MoleculeVote>| {
@@ -754,8 +771,8 @@ pub fn genotype_change(
     filter((t.alternative as usize) < fewest, Filter::FewReads);
     // One molecule of the normal may be an error if everything else is clear. Whether both samples share the allele is
     // the question itself.
-    let forgiven =
-        n.alternative == 1 && phred(against_error.min(against_germline)) >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
+    let forgiven = n.alternative == 1
+        && phred_of_log_odds(against_error.min(against_germline)) >= GENOTYPE_MODEL_PARAMS.min_forgiving_quality;
     let more = if forgiven {
         fitted_log_likelihood(normal, max_contamination.max(1.0 / f64::from(n.depth())))
             - GENOTYPE_MODEL_PARAMS.min_tumour_excess_one_molecule
@@ -786,8 +803,8 @@ pub fn genotype_change(
     };
     let germline_like = n.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
         && n.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells);
-    let known_germline =
-        params.population_frequency.frequency_if_listed().is_some() && phred(against_germline) < params.min_quality;
+    let known_germline = params.population_frequency.frequency_if_listed().is_some()
+        && phred_of_log_odds(against_germline) < params.min_quality;
     filter(germline_like || known_germline, Filter::Germline);
     let is_foreign = params.admixture.foreign_dna.is_some_and(|foreign| {
         // docs/model/genotype.md (13)

@@ -5,7 +5,7 @@
 //! one orientation have it. The frequency of such errors is learned from the calls themselves.
 
 use crate::change::Change;
-use crate::genotype::{AlleleSupport, ErrorFrequency, Filter};
+use crate::genotype::{AlleleSupport, ErrorFrequency};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::mixture;
@@ -135,10 +135,10 @@ impl PcrErrorModel {
         best.unwrap_or(PcrErrorModel { num_templates: p.expected_templates, error_log_odds: 0.0 })
     }
 
-    /// Phred-scaled quality of an allele with these pair counts: the evidence for a mutation against a PCR error.
-    fn quality(self, tumours: &[TumourCounts]) -> f64 {
+    /// Natural logarithm of the odds that an allele with these pair counts is a mutation rather than a PCR error.
+    fn mutation_log_odds(self, tumours: &[TumourCounts]) -> f64 {
         let [error, mutation] = log_likelihoods_of_call(tumours, self.num_templates);
-        (mutation - error - self.error_log_odds) * 10.0 / std::f64::consts::LN_10
+        mutation - error - self.error_log_odds
     }
 }
 
@@ -154,18 +154,14 @@ pub(crate) fn limit_quality_by_pcr_errors(calls: &mut [VariantCall], min_quality
     let passing = small.iter().filter(|(_, call)| call.genotype.filters.is_empty());
     let model = PcrErrorModel::learn(&passing.map(|(tumours, _)| &tumours[..]).collect::<Vec<_>>());
     for (tumours, call) in &mut small {
-        let phred = model.quality(tumours).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
-        let genotype = &mut call.genotype;
-        genotype.quality = genotype.quality.min(phred);
-        if genotype.quality < min_quality {
-            genotype.filters.insert(Filter::LowQuality);
-        }
+        call.genotype.limit_quality(model.mutation_log_odds(tumours), min_quality);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::genotype::phred_of_log_odds;
 
     /// The model of calls with one tumour.
     fn learn(calls: &[PairCounts]) -> PcrErrorModel {
@@ -176,7 +172,7 @@ mod tests {
     /// Quality of the allele with these counts in the tumours.
     fn quality_of(model: PcrErrorModel, tumours: &[PairCounts]) -> f64 {
         let tumours: Vec<TumourCounts> = tumours.iter().copied().map(TumourCounts::from_counts).collect();
-        model.quality(&tumours)
+        phred_of_log_odds(model.mutation_log_odds(&tumours))
     }
 
     /// Quality against an error of PCR of the allele with these counts, among `calls`.

@@ -3,24 +3,17 @@
 //! `docs/model/genotype.md`.
 
 use crate::change::is_small_variant;
-use crate::genotype::{Filter, QualityLimits};
+use crate::genotype::QualityLimits;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
+use crate::mixture;
 
-/// Number of rounds of expectation–maximisation of the odds.
-const NUM_ROUNDS: usize = 50;
-
-/// Log-odds (natural) of shared alleles over mutations, from the log-odds of each call over a shared allele; at least 0.
+/// Log-odds (natural) of shared alleles over mutations, from the log-odds of each call over a shared allele; at least
+/// 0.
 fn fit_log_odds(against_shared: &[f64]) -> f64 {
-    let half_weight = GENOTYPE_MODEL_PARAMS.shared_odds_weight / 2.0;
-    let mut log_odds = 0.0f64;
-    for _ in 0..NUM_ROUNDS {
-        let shared: f64 = against_shared.iter().map(|r| 1.0 / (1.0 + (r - log_odds).exp())).sum();
-        let mutations = against_shared.len() as f64 - shared;
-        // docs/model/genotype.md (27)
-        log_odds = ((shared + half_weight) / (mutations + half_weight)).ln().max(0.0);
-    }
-    log_odds
+    let log_ratios: Vec<f64> = against_shared.iter().map(|against| -against).collect();
+    // docs/model/genotype.md (27)
+    mixture::learn_mixture_log_odds(&log_ratios, 0.5, GENOTYPE_MODEL_PARAMS.shared_odds_weight).max(0.0)
 }
 
 /// Limits the qualities of small changes by the learned odds. Calls below `min_quality` get the filter.
@@ -35,14 +28,8 @@ pub(crate) fn limit_quality_by_shared_alleles(calls: &mut [VariantCall], min_qua
         .collect();
     let log_odds = fit_log_odds(&against_shared);
     for call in calls.iter_mut().filter(|call| is_small_variant(&call.change)) {
-        let genotype = &mut call.genotype;
-        let limit = (genotype.limits.against_shared - log_odds) * 10.0 / std::f64::consts::LN_10;
-        if limit < genotype.quality {
-            genotype.quality = limit.max(0.0);
-            if genotype.quality < min_quality {
-                genotype.filters.insert(Filter::LowQuality);
-            }
-        }
+        let log_odds_of_mutation = call.genotype.limits.against_shared - log_odds;
+        call.genotype.limit_quality(log_odds_of_mutation, min_quality);
     }
 }
 

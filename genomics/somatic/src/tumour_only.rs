@@ -140,14 +140,9 @@ pub(crate) fn set_tumour_only_qualities_and_filters(calls: &mut [VariantCall], m
             PopulationFrequency::NoKnownVariants | PopulationFrequency::Unlisted => unlisted_prior,
         };
         let against_germline = -likelihoods.germline(fractions).ln() - prior;
-        let phred = (against_germline * 10.0 / std::f64::consts::LN_10).clamp(0.0, p.max_quality);
         let genotype = &mut call.genotype;
-        genotype.quality = genotype.quality.min(phred);
-        if phred < min_quality {
+        if genotype.limit_quality(against_germline, min_quality) < min_quality {
             genotype.filters.insert(Filter::Germline);
-        }
-        if genotype.quality < min_quality {
-            genotype.filters.insert(Filter::LowQuality);
         }
     }
 }
