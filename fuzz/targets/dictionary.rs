@@ -3,7 +3,7 @@
 
 use genuma_dictionary::{Dictionary, SequenceKmerLookup};
 use genuma_fuzz::InputFile;
-use genuma_kmers::encode::{KmerOnBothStrands, kmers, kmer_mask, reverse_complement_kmer};
+use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask, kmers, reverse_complement_kmer};
 use libfuzzer_sys::fuzz_target;
 use twox_hash::XxHash3_64;
 
