@@ -1,9 +1,9 @@
 //! Fault injection tests of genuma: make its system calls fail, one at a time, and check how the program behaves.
 //!
 //! [`fault`] defines the faults, [`shim`] injects them into a process, [`test_cases`] has the command lines,
-//! [`fault_test_runner`] runs them, [`oracle`] judges a run by comparing its files (`snapshot`) with those of a run without
-//! faults, [`file_damage`] damages input files, [`campaign_plan`] lists the trials of a campaign, [`tally`] counts the
-//! outcomes.
+//! [`fault_test_runner`] runs them, [`oracle`] judges a run by comparing its files (`snapshot`) with those of a run
+//! without faults, [`file_damage`] damages input files, [`campaign_plan`] lists the trials of a campaign, [`tally`]
+//! counts the outcomes.
 
 pub mod fault_test_runner;
 pub mod test_cases;

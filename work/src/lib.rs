@@ -2,9 +2,12 @@
 //! and signals.
 //!
 //! - [`publish`] makes output files appear under their final names only when they are complete (atomic publish).
-//! - [`folder`] manages the work folder of a run; [`unit`] stores the results of finished units in that folder, so that a run can resume.
-//! - [`spill`] writes blocks of data that exceed the memory budget to a temporary file; [`disk_buckets`] and [`spillable_buckets`] store serialised values in that file.
-//! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order of their work items.
+//! - [`folder`] manages the work folder of a run; [`unit`] stores the results of finished units in that folder, so that
+//!   a run can resume.
+//! - [`spill`] writes blocks of data that exceed the memory budget to a temporary file; [`disk_buckets`] and
+//!   [`spillable_buckets`] store serialised values in that file.
+//! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order
+//!   of their work items.
 //! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
 //! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
 //! - [`hash`] has the hash function of 64-bit words.

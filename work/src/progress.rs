@@ -1,4 +1,4 @@
-//! Counters of the progress of a run, and the trait of code that displays progress.
+//! Counters of the progress of a run, and the trait [`ProgressListener`], through which a command displays them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,7 +21,8 @@ impl Default for ProgressCounters {
 }
 
 impl ProgressCounters {
-    /// Creates counters, all zero. `counted_contents` is a noun for what the counted bytes contain, for messages: `reads`.
+    /// Creates counters, all zero. `counted_contents` is a noun for what the counted bytes contain, for messages:
+    /// `reads`.
     pub fn new(counted_contents: &'static str) -> ProgressCounters {
         ProgressCounters {
             counted_contents,

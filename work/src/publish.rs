@@ -223,9 +223,9 @@ struct PendingRename {
     target: PathBuf,
 }
 
-/// An output file under its temporary name, which is not published yet. Dropping it before [`AtomicFileSet::publish_all`]
-/// removes the file. Bytes for a device or pipe have no temporary file: they are written directly and cannot be
-/// removed.
+/// An output file under its temporary name, which is not published yet. Dropping it before
+/// [`AtomicFileSet::publish_all`] removes the file. Bytes for a device or pipe have no temporary file: they are written
+/// directly and cannot be removed.
 #[derive(Debug)]
 pub struct PartialFile {
     /// The final name, as the caller gave it.
@@ -303,8 +303,8 @@ impl Drop for PartialFile {
 /// A buffered output file that appears under its final name only when it is complete. Bytes for a device or pipe are
 /// written directly.
 ///
-/// Dropping it before [`AtomicFile::publish`], or before the [`AtomicFileSet`] that it was added to is published, removes
-/// the file.
+/// Dropping it before [`AtomicFile::publish`], or before the [`AtomicFileSet`] that it was added to is published,
+/// removes the file.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: BufWriter<File>,

@@ -1,8 +1,8 @@
 //! Alignment records as BAM bytes and as lines of SAM text (SAM specification, sections 1.4 and 4.2).
 //!
 //! Inside the process a record is always its BAM bytes with the 4-byte `block_size` before them. Many records are
-//! stored back to back in one buffer ([`split_bam_records`]). [`write_sam_line`] converts BAM to SAM, [`parse_sam_line`] converts
-//! SAM to BAM. Neither allocates memory per record once its output buffer is large enough.
+//! stored back to back in one buffer ([`split_bam_records`]). [`write_sam_line`] converts BAM to SAM,
+//! [`parse_sam_line`] converts SAM to BAM. Neither allocates memory per record once its output buffer is large enough.
 //!
 //! The bytes are the same as those of `samtools view -b` for the same line: an integer tag has the smallest type that
 //! holds its value (unsigned if the value is not negative), the bin is that of the 5-level scheme, and a CIGAR of

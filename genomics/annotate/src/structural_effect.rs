@@ -240,7 +240,8 @@ impl KeptEnd {
         let touches = |exon: &Range<usize>| exon.start < kept.end && kept.start < exon.end;
         let own = exons.iter().position(touches)?;
         let is_in_exon = exons[own].contains(&end.position) && !is_exon_edge(&exons[own], end);
-        // The first exon of a transcript has no splice acceptor: after an intron of the partner the second exon follows.
+        // The first exon of a transcript has no splice acceptor: after an intron of the partner the second exon
+        // follows.
         let first = if own == 0 && !is_in_exon { (own + 1 < exons.len()).then_some(1)? } else { own };
         let coding = transcript.coding.as_ref();
         let all = coding.map_or(0, |coding| coding.num_bases());

@@ -17,7 +17,7 @@ pub enum Error {
         "the dictionary needs about {} MiB of memory, but may take {}: raise --memory", needed_bytes.div_ceil(1 << 20), allowed_bytes >> 20
     )]
     MemoryLimit {
-        /// Number of bytes that are needed, as far as they are known.
+        /// Minimum memory that the part of the build that reached the limit needs, in bytes. Later parts may need more.
         needed_bytes: u64,
         /// Memory limit in bytes.
         allowed_bytes: u64,

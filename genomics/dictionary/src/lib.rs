@@ -1,9 +1,10 @@
 //! A compressed dictionary of k-mers with their counts, in memory.
 //!
 //! [`DictionaryBuilder`] joins sorted k-mers to long strings, in which each k-mer occurs once. An index leads from
-//! minimizers to positions of the strings, as in SSHash (Pibiri 2022, <https://doi.org/10.1093/bioinformatics/btac245>).
-//! Counts are stored in the order of the strings, where neighbours are similar. [`Dictionary`] looks k-mers up, and
-//! [`SequenceKmerLookup`] the k-mers of sequences. `docs/formats/dictionary.md` has the file format.
+//! minimizers to positions of the strings, as in SSHash (Pibiri 2022,
+//! <https://doi.org/10.1093/bioinformatics/btac245>). Counts are stored in the order of the strings, where neighbours
+//! are similar. [`Dictionary`] looks k-mers up, and [`SequenceKmerLookup`] the k-mers of sequences.
+//! `docs/formats/dictionary.md` has the file format.
 //!
 //! ```
 //! use genuma_dictionary::{DictionaryBuilder, DictionarySpec, SequenceKmerLookup};

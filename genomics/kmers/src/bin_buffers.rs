@@ -55,8 +55,8 @@ impl<'a> BinBuffers<'a> {
         Ok(&mut self.bytes[start + self.filled[bin].bytes()..start + self.size])
     }
 
-    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`]; also the
-    /// entry of the bin if the buffer is almost full.
+    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`]; also
+    /// the entry of the bin if the buffer is almost full.
     #[inline]
     pub(crate) fn prefetch_buffer_of_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();

@@ -15,7 +15,8 @@
 //! Positions have 32 bits. For a longer reference the tag holds one more bit of the position and six bits of the
 //! hash, and a list has two counts per strand. From 8.6 to 17 Gbp these numbers are two, five and four.
 //!
-//! An index is one sequence of bytes ([`Index::from_bytes`]), the same in a file and in memory: about 1.1 bytes per base.
+//! An index is one sequence of bytes ([`Index::from_bytes`]), the same in a file and in memory: about 1.1 bytes per
+//! base.
 
 mod build;
 

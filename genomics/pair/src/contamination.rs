@@ -69,9 +69,9 @@ pub(crate) struct ContaminationModelParams {
     /// Number of read fractions, equally spaced up to that of clonal changes, over which subclonal changes are averaged
     /// (formula 9). Unit: read fractions. Source: empirical; not fitted. If higher: finer average, more computation.
     pub(crate) num_subclonal_read_fractions: usize,
-    /// Negative logarithm of the prior of each value of `subclonal_change_share_grid` (formula 10). Unit: natural-log units.
-    /// Source: chosen (more subclonal changes are less likely). If higher: fewer alleles are attributed to subclonal
-    /// changes.
+    /// Negative logarithm of the prior of each value of `subclonal_change_share_grid` (formula 10). Unit: natural-log
+    /// units. Source: chosen (more subclonal changes are less likely). If higher: fewer alleles are attributed to
+    /// subclonal changes.
     pub(crate) subclonal_log_penalties: [f64; 3],
     /// Shares of the somatic changes that are transitions, as tried; the first is used for the first search (formula
     /// 3). Unit: share of somatic changes. Source: empirical; not fitted. If higher: more transitions among the somatic

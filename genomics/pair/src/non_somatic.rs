@@ -59,8 +59,9 @@ impl NonSomaticModel {
 }
 
 /// Probability that a change is a germline allele, by depth of the normal. At a depth of `n` molecules, a share of
-/// 2^(1 − n) of the heterozygous sites shows only one allele; the other allele looks like a somatic change if the tumour
-/// has it. The fewer somatic changes a tumour has and the larger its genome is, the larger is the share of such sites.
+/// 2^(1 − n) of the heterozygous sites shows only one allele; the other allele looks like a somatic change if the
+/// tumour has it. The fewer somatic changes a tumour has and the larger its genome is, the larger is the share of such
+/// sites.
 fn germline_probabilities(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
     let expected = |(n, [_, two]): (usize, &[f64; 2])| two * 0.5f64.powi(n as i32 - 1);
     let inherited: f64 = zygosities.iter().enumerate().map(expected).sum();

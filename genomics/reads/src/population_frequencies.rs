@@ -1,5 +1,5 @@
-//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzipped, or BGZF
-//! with a tabix index.
+//! Allele frequencies of small variants in a population, from a VCF file such as that of gnomAD: plain, gzipped, or
+//! BGZF with a tabix index.
 //!
 //! Only the frequencies of requested variants are kept. With an index (`.tbi`) only the records at their positions are
 //! read.

@@ -93,7 +93,8 @@ impl TrimCounts {
         (hashes * (hashes / f64::from(unused)).ln()).min(reads)
     }
 
-    /// Estimated number of fold-back sites divided by the number of mates (see [`TrimCounts::estimate_fold_back_sites`]).
+    /// Estimated number of fold-back sites divided by the number of mates (see
+    /// [`TrimCounts::estimate_fold_back_sites`]).
     pub fn estimate_fold_back_sites_per_mate(&self) -> f64 {
         self.estimate_fold_back_sites() / (2 * self.pairs).max(1) as f64
     }

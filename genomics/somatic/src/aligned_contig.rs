@@ -353,8 +353,8 @@ impl OrientedContig<'_> {
             && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
     }
 
-    /// The region of the genome around the longest segment from which the contig may be copied; `None` if the segment is
-    /// on the reverse strand.
+    /// The region of the genome around the longest segment from which the contig may be copied; `None` if the segment
+    /// is on the reverse strand.
     fn copy_region(&self) -> Option<GenomeRegion> {
         let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
         let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
@@ -368,8 +368,8 @@ impl OrientedContig<'_> {
         self.copy_region().is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
     }
 
-    /// Cost of the unaligned ends that are too short for novel sequence, if they may be a gained unit of a minisatellite.
-    /// `ends` are the segments at the contig's two ends.
+    /// Cost of the unaligned ends that are too short for novel sequence, if they may be a gained unit of a
+    /// minisatellite. `ends` are the segments at the contig's two ends.
     fn cost_of_short_unaligned_ends(&self, [first, last]: &[ContigSegment; 2]) -> i32 {
         let short = |len: &usize| (MAX_UNALIGNED_END_BASES + 1..MIN_NOVEL_END_BP).contains(len);
         let mut unaligned = [first.query.0, self.seq.len() - last.query.1].into_iter().filter(short).peekable();

@@ -5,8 +5,8 @@
 //! are stacked at these offsets without gaps, and each column votes for a base. Unlike a de Bruijn graph, this works
 //! across short tandem repeats longer than k.
 //!
-//! A contig grows from the k-mer with the most reads, up to [`MAX_KMER_DISTANCE_BP`] in each direction. So the run time depends
-//! only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
+//! A contig grows from the k-mer with the most reads, up to [`MAX_KMER_DISTANCE_BP`] in each direction. So the run time
+//! depends only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -284,8 +284,8 @@ impl CandidateSelector {
         }
         let min_count = min_count_above_errors_at_depth(f64::from(root_in_tumour));
         // Base qualities are not counted. Candidates that may have enough high-quality bases are selected and checked
-        // later in the reads (see [`crate::labelled_pair`]). Where only the tumour is deep the region is amplified and not a
-        // repeat, and true changes are frequent.
+        // later in the reads (see [`crate::labelled_pair`]). Where only the tumour is deep the region is amplified and
+        // not a repeat, and true changes are frequent.
         let amplified =
             f64::from(root_in_tumour) * self.normal_depth_ratio > MIN_AMPLIFICATION_RATIO * f64::from(root_in_normal);
         let min_branching_count = if amplified {

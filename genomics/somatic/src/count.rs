@@ -965,7 +965,8 @@ impl CountingUnit<'_> {
         }
         let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
         // In a capture the k-mers of single off-target reads may be more than those of the targets.
-        // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent ones.
+        // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent
+        // ones.
         let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
         let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
         if !is_targeted && (foreign + known) as f64 > MAX_ABSENT_KMER_SHARE * of_tumour.unwrap_or(0) as f64 {

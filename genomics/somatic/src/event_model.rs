@@ -30,9 +30,9 @@ pub(crate) struct EventModelParams {
     /// Cost of the position in the window at which the contig continues after a jump (formula 3). Unit: hundredths of
     /// natural-log units. Source: ln of about 1500 possible positions in the window. If higher: fewer large events.
     pub(crate) nearby_position: i32,
-    /// Cost of the position after a jump by one unit of a tandem repeat (formula 6). Unit: hundredths of natural-log units.
-    /// Source: ln of two directions. If higher: more substitutions are accepted where a contig ends in a repeat that
-    /// gained or lost a unit.
+    /// Cost of the position after a jump by one unit of a tandem repeat (formula 6). Unit: hundredths of natural-log
+    /// units. Source: ln of two directions. If higher: more substitutions are accepted where a contig ends in a repeat
+    /// that gained or lost a unit.
     pub(crate) repeat_place: i32,
     /// Cost of a position anywhere in the genome, for the second end of a distant junction (formula 4). Unit:
     /// hundredths of natural-log units. Source: ln of 3 billion possible positions. If higher: junctions of distant
@@ -103,8 +103,8 @@ fn is_unit_length(len: usize) -> bool {
     (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP).contains(&len)
 }
 
-/// Whether the inserted bases at `range` of `seq` are a unit of a minisatellite: the bases around continue the repeat, with
-/// a few other bases, for the length of a unit and [`MIN_REPEATED_BP`] more.
+/// Whether the inserted bases at `range` of `seq` are a unit of a minisatellite: the bases around continue the repeat,
+/// with a few other bases, for the length of a unit and [`MIN_REPEATED_BP`] more.
 fn is_gained_unit(seq: &[u8], range: &std::ops::Range<usize>) -> bool {
     let len = range.len();
     let is_copied = |q: usize| seq[q] == seq[q + len];
@@ -202,8 +202,8 @@ enum TracebackState {
 /// The jumps by one unit of a minisatellite in a window of the genome.
 #[derive(Debug, Default)]
 struct UnitJumps {
-    /// For each index of the window, the unit in bp by which a jump back may end there; 0 if none may. Empty if the window
-    /// has no minisatellite.
+    /// For each index of the window, the unit in bp by which a jump back may end there; 0 if none may. Empty if the
+    /// window has no minisatellite.
     gained: Vec<u8>,
     /// For each index of the window, the unit in bp by which a jump ahead may end there; 0 if none may.
     lost: Vec<u8>,
@@ -343,8 +343,8 @@ fn trace_stretches(
     stretches
 }
 
-/// Moves the jump after the first stretch to the right until the stretch has `min_len` bases, as far as the bases before
-/// and after the jump are equal. Of equal explanations the leftmost jump was found.
+/// Moves the jump after the first stretch to the right until the stretch has `min_len` bases, as far as the bases
+/// before and after the jump are equal. Of equal explanations the leftmost jump was found.
 pub(crate) fn lengthen_first_stretch(stretches: &mut [CopiedStretch], seq: &[u8], window: &[u8], min_len: usize) {
     let [first, second, ..] = stretches else { return };
     while first.len < min_len

@@ -52,9 +52,9 @@ pub(crate) struct GenotypeModelParams {
     /// the estimate) are more frequent than other shared alleles (formula 21). Unit: probability in a read. Source:
     /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
     pub(crate) shared_slippage_rate: f64,
-    /// Weight of equal numbers of mutations and of alleles that normal and tumour share, when their odds are learned from
-    /// the calls (formula 27). Unit: calls. Source: chosen. If higher: more alleles in both samples are needed to lower
-    /// qualities.
+    /// Weight of equal numbers of mutations and of alleles that normal and tumour share, when their odds are learned
+    /// from the calls (formula 27). Unit: calls. Source: chosen. If higher: more alleles in both samples are needed to
+    /// lower qualities.
     pub(crate) shared_odds_weight: f64,
     /// Minimum length of a homopolymer after which reads may show its base instead of the next one (formula 26). Unit:
     /// bases. Source: chosen; reads lose phase in longer homopolymers. If higher: more calls of one strand beside
@@ -219,9 +219,9 @@ pub(crate) struct GenotypeModelParams {
     /// Minimum number of allele fractions over which likelihoods are averaged (formula 4). Unit: fractions. Source:
     /// empirical; not fitted. If higher: finer and slower.
     pub(crate) num_fractions: usize,
-    /// Number of allele fractions for each standard deviation of a likelihood, from the depth at which these are more than
-    /// `num_fractions` (formula 4). Unit: fractions. Source: chosen; the sum over a normal distribution is exact to 1 %
-    /// from one on. If higher: finer and slower.
+    /// Number of allele fractions for each standard deviation of a likelihood, from the depth at which these are more
+    /// than `num_fractions` (formula 4). Unit: fractions. Source: chosen; the sum over a normal distribution is exact
+    /// to 1 % from one on. If higher: finer and slower.
     pub(crate) fractions_per_deviation: f64,
     /// Share of the tumour genome in which copy-number changes may have shifted the fraction of a germline allele to
     /// any value (formula 5). Unit: share of the genome. Source: empirical; not fitted. If higher: more calls are taken

@@ -1,8 +1,8 @@
 //! Collects labelled pairs, removes duplicates and recurrent errors, groups the pairs and assembles the groups.
 //!
-//! The pairs are stored in buckets, in memory as far as they fit and otherwise in the work folder. They are first
-//! distributed to buckets by the first bases of their mates, so that duplicates are in the same bucket, and then by
-//! group. Only a few bytes for each k-mer are always in memory.
+//! The pairs are stored in buckets, which are in memory up to the memory budget and else in files of the work folder.
+//! They are first distributed to buckets by the first bases of their mates, so that duplicates are in the same bucket,
+//! and then by group. Only a few bytes for each k-mer are always in memory.
 
 use std::collections::HashSet;
 use std::path::Path;

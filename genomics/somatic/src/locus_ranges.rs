@@ -365,8 +365,8 @@ impl LocusRanges {
     }
 }
 
-/// For each contig of `contigs` the indices of its pairs of the samples with `is_placed`, ascending. `all` is the number of
-/// all contigs.
+/// For each contig of `contigs` the indices of its pairs of the samples with `is_placed`, ascending. `all` is the
+/// number of all contigs.
 fn pairs_by_contig(
     pairs: &[RecruitedPair],
     contigs: &[u32],

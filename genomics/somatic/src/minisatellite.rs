@@ -126,8 +126,8 @@ pub(crate) fn find_imperfect_minisatellites(seq: &[u8]) -> Vec<(Range<usize>, us
     found
 }
 
-/// Number of positions by which a repeat is extended. `repeats` says for each position whether its base is the one a unit
-/// away. Positions are added as long as more than two of three are.
+/// Number of positions by which a repeat is extended. `repeats` says for each position whether its base is the one a
+/// unit away. Positions are added as long as more than two of three are.
 pub(crate) fn repeat_extension_len(repeats: impl Iterator<Item = bool>) -> usize {
     let (mut score, mut best, mut len) = (0i32, 0i32, 0);
     for (i, is_repeated) in repeats.enumerate() {

@@ -16,8 +16,8 @@ pub fn mutation_context_names() -> Vec<String> {
     all
 }
 
-/// Index, in the order of [`mutation_context_names`], of a substitution of the middle base of `three` by `to`. `None` if a
-/// letter is not a base or `to` is the same base.
+/// Index, in the order of [`mutation_context_names`], of a substitution of the middle base of `three` by `to`. `None`
+/// if a letter is not a base or `to` is the same base.
 pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
     let [before, from, behind, to] = on_pyrimidine_strand([three[0], three[1], three[2], to])?;
     let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();

@@ -1,6 +1,6 @@
 //! Writes the result files of a call: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. The files
-//! appear together when the caller publishes their [`AtomicFileSet`]. Their content depends on the calls only, not on the
-//! number of threads.
+//! appear together when the caller publishes their [`AtomicFileSet`]. Their content depends on the calls only, not on
+//! the number of threads.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

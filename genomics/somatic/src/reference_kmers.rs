@@ -53,8 +53,8 @@ pub fn count_reference_copies_up_to_two(
     count_copies(reference, lookup, threads, meter, false)
 }
 
-/// As [`count_reference_copies_up_to_two`]; with `counts_repeats` copies of the artificial k-mers of tandem repeats count too, some
-/// of them twice.
+/// As [`count_reference_copies_up_to_two`]; with `counts_repeats` copies of the artificial k-mers of tandem repeats
+/// count too, some of them twice.
 fn count_copies(
     reference: &Path,
     lookup: &KmerLookup,

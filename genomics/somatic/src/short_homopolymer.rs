@@ -149,7 +149,8 @@ mod tests {
     fn rates_of_all_lengths_are_used_if_a_length_of_two_or_three_has_frequent_errors() {
         let rates = |frequent: usize| {
             let mut counts = ShortHomopolymerReadCounts::default();
-            // 1 read in 2,000 with two bases and 1 in 100 of the other length lose one; other lengths have hardly any reads.
+            // 1 read in 2,000 with two bases and 1 in 100 of the other length lose one; other lengths have hardly any
+            // reads.
             for i in 0..40 {
                 counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
                 counts.count_reads(frequent, &[vec![frequent - 1; 1], vec![frequent; 99]].concat());

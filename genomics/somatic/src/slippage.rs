@@ -104,9 +104,9 @@ pub(crate) struct SlippageModelParams {
     /// Unit: share of reads. Source: chosen; reads of sequencing by synthesis have fewer than one in ten thousand. If
     /// higher: fewer libraries are modelled.
     pub(crate) min_short_homopolymer_rate: f64,
-    /// Maximum length of the homopolymers that decide whether a library has frequent length errors of short homopolymers
-    /// (formula 9). Unit: bases. Source: chosen; amplification makes length errors from four bases on. If higher: more
-    /// libraries are modelled.
+    /// Maximum length of the homopolymers that decide whether a library has frequent length errors of short
+    /// homopolymers (formula 9). Unit: bases. Source: chosen; amplification makes length errors from four bases on. If
+    /// higher: more libraries are modelled.
     pub(crate) max_bases_of_frequent_errors: usize,
     /// Weight of the general slippage rate against the reads of the normal at the locus (formula 8). Unit: reads.
     /// Source: empirical; not fitted. If higher: the locus weighs less.

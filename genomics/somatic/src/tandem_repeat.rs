@@ -33,8 +33,8 @@ const MINISATELLITE_FLANK_BP: usize = 8;
 const SINGLE_FLANK_BP: usize = 12;
 /// Number of bases, of the flank and of the repeat next to it, that identify a minisatellite by one flank.
 const SINGLE_FLANK_ANCHOR_BP: usize = 2 * REPEAT_ANCHOR_BP;
-/// Distance in bp between the lengths of a minisatellite that get k-mers with one flank. Chosen: a shorter distance makes
-/// more k-mers, a longer one needs reads that show more of the gained unit.
+/// Distance in bp between the lengths of a minisatellite that get k-mers with one flank. Chosen: a shorter distance
+/// makes more k-mers, a longer one needs reads that show more of the gained unit.
 const SINGLE_FLANK_STEP_BP: usize = 8;
 /// Number of repeat lengths, in units, that have different artificial k-mers: one for each k-mer of a root. Lengths are
 /// taken modulo this number.
@@ -220,12 +220,12 @@ pub fn encode_repeat_kmer(seq: &[u8], repeat: TandemRepeat, k: u32) -> Option<Re
     Some(RepeatKmer { start: at, span_bp: end - at, kmer, forward })
 }
 
-/// Calls `each` with every artificial k-mer of a tandem repeat: the one of both flanks ([`encode_repeat_kmer`]), and those of
-/// one flank of a minisatellite and its least lengths.
+/// Calls `each` with every artificial k-mer of a tandem repeat: the one of both flanks ([`encode_repeat_kmer`]), and
+/// those of one flank of a minisatellite and its least lengths.
 ///
 /// A read that holds one flank shows that the repeat is at least as long as the bases up to the end of the read. It has
-/// one k-mer for each length up to that, in steps of [`SINGLE_FLANK_STEP_BP`]. So a gained unit makes k-mers that no read
-/// of the shorter repeat has, also where no read holds the whole repeat.
+/// one k-mer for each length up to that, in steps of [`SINGLE_FLANK_STEP_BP`]. So a gained unit makes k-mers that no
+/// read of the shorter repeat has, also where no read holds the whole repeat.
 pub fn for_each_repeat_kmer(seq: &[u8], repeat: TandemRepeat, k: u32, mut each: impl FnMut(RepeatKmer)) {
     encode_repeat_kmer(seq, repeat, k).into_iter().for_each(&mut each);
     if repeat.unit_bp >= MIN_MINISATELLITE_UNIT_BP {

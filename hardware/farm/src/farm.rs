@@ -128,9 +128,9 @@ impl Farm {
         })
     }
 
-    /// Like [`Self::run_tasks`], with one master for each NUMA node that has workers. Masters use `source` and `sink` one
-    /// at a time without waiting for each other, and keep the global order. Each master except the calling thread is
-    /// an additional thread. All masters are pinned to the CPUs of their workers.
+    /// Like [`Self::run_tasks`], with one master for each NUMA node that has workers. Masters use `source` and `sink`
+    /// one at a time without waiting for each other, and keep the global order. Each master except the calling thread
+    /// is an additional thread. All masters are pinned to the CPUs of their workers.
     ///
     /// Use this function when a single master cannot keep its workers busy. It does not help where `source` or `sink`
     /// is the bottleneck.

@@ -113,8 +113,8 @@ where
     I: FnMut(&mut T) -> Result<SourceStatus, E>,
     O: FnMut(&mut T) -> Result<(), E>,
 {
-    /// Creates the master with index `me` and its workers. `tasks` is the number of task objects of all masters; `cpus` is the
-    /// number of CPUs that the process can use.
+    /// Creates the master with index `me` and its workers. `tasks` is the number of task objects of all masters; `cpus`
+    /// is the number of CPUs that the process can use.
     pub(crate) fn new(
         me: usize,
         shared: &'a SharedSourceAndSink<'a, I, O>,

@@ -51,8 +51,8 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         }
     }
 
-    /// Lets master `master` read tasks through `read`, unless another master is reading; then returns `None`. `read` must
-    /// report each task to [`Self::record_task_read`].
+    /// Lets master `master` read tasks through `read`, unless another master is reading; then returns `None`. `read`
+    /// must report each task to [`Self::record_task_read`].
     pub(crate) fn try_read_tasks<R>(&self, master: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
         let result = self.input.try_lock_and_run(read);
         if result.is_some() {

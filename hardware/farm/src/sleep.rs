@@ -16,8 +16,8 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps until [`Self::wake_thread`] is called, but not if `ready` returns true. Returns whether the thread slept. May
-    /// only be called by one thread.
+    /// Sleeps until [`Self::wake_thread`] is called, but not if `ready` returns true. Returns whether the thread slept.
+    /// May only be called by one thread.
     pub(crate) fn sleep_unless(&self, ready: impl FnOnce() -> bool) -> bool {
         self.thread.get_or_init(current);
         // Release: a thread that sees the flag also sees the thread handle.

@@ -31,8 +31,8 @@ pub(crate) struct TaskGranularity {
 }
 
 impl TaskGranularity {
-    /// Creates the measurement for `concurrent_workers` workers that run at the same time, with `tasks_per_worker` task objects
-    /// each.
+    /// Creates the measurement for `concurrent_workers` workers that run at the same time, with `tasks_per_worker` task
+    /// objects each.
     pub(crate) fn new(concurrent_workers: usize, tasks_per_worker: usize) -> Self {
         let (concurrent_workers, tasks) = (concurrent_workers as u32, tasks_per_worker);
         TaskGranularity {

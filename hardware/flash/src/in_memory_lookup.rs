@@ -31,8 +31,8 @@ pub struct LookupCounts {
     pub pages_read: u64,
 }
 
-/// Looks up `keys` without reading pages: writes the values of hot entries to `result_slots`, and appends the keys whose pages
-/// must be read to `wanted`. `first` is the index of the first of `keys` in the request.
+/// Looks up `keys` without reading pages: writes the values of hot entries to `result_slots`, and appends the keys
+/// whose pages must be read to `wanted`. `first` is the index of the first of `keys` in the request.
 pub(crate) fn look_up_without_page_reads(
     table: &Table,
     first: usize,

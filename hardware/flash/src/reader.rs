@@ -160,7 +160,8 @@ impl<'t> TableReader<'t> {
         Ok(())
     }
 
-    /// Reads the pages of all pending lookups, as many as possible at the same time, and stores the values in `result_slots`.
+    /// Reads the pages of all pending lookups, as many as possible at the same time, and stores the values in
+    /// `result_slots`.
     fn read_lookup_pages(&mut self, keys: &[u64], result_slots: &mut ResultSlots<'_>) -> Result<(), Error> {
         let queue = self.queue.as_mut().expect("pages are not in memory");
         let table = self.table;

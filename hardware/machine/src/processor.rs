@@ -39,7 +39,8 @@ enum InstructionSet {
     Avx512Vbmi,
 }
 
-/// A SIMD instruction set that this processor supports. [`SimdLevel::run_at_level`] runs a closure compiled for the set.
+/// A SIMD instruction set that this processor supports. [`SimdLevel::run_at_level`] runs a closure compiled for the
+/// set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SimdLevel(InstructionSet);
 

@@ -1,8 +1,8 @@
 //! Measures a machine's memory: the NUMA performance aspects of lenis2018, chapter 3.
 //!
 //! A [`MeasurementPlan`] lists what is measured on a topology. A backend measures it: [`local_machine::LocalMachine`]
-//! on this machine, [`simulated_machine::SimulatedMachine`] from given numbers. [`measure_profile()`] collects the results in
-//! a [`MachineProfile`], which is written to and read from `machine.json`.
+//! on this machine, [`simulated_machine::SimulatedMachine`] from given numbers. [`measure_profile()`] collects the
+//! results in a [`MachineProfile`], which is written to and read from `machine.json`.
 //!
 //! ```
 //! use genuma_machine::topology::{TopologySource, SyntheticMachine};

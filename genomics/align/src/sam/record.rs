@@ -49,8 +49,8 @@ pub(crate) struct FixedFields {
 /// Appends one BAM record to a buffer. The fields must be pushed in the order of a BAM record: CIGAR, bases,
 /// qualities, tags.
 ///
-/// A builder that is dropped before [`RecordBuilder::finish_record`] leaves an incomplete record; the caller then truncates
-/// the buffer.
+/// A builder that is dropped before [`RecordBuilder::finish_record`] leaves an incomplete record; the caller then
+/// truncates the buffer.
 pub(crate) struct RecordBuilder<'a> {
     out: &'a mut Vec<u8>,
     record_start: usize,

@@ -228,8 +228,8 @@ struct BandedAlignment {
 
 /// Traceback bits of a cell of the alignment matrix.
 mod trace {
-    /// Mask of the bits of a trace byte that store the state from which the best path comes: [`FROM_DIAGONAL`], [`FROM_DELETION`]
-    /// or [`FROM_INSERTION`].
+    /// Mask of the bits of a trace byte that store the state from which the best path comes: [`FROM_DIAGONAL`],
+    /// [`FROM_DELETION`] or [`FROM_INSERTION`].
     pub(super) const PATH_STATE_MASK: u8 = 3;
     /// The best path comes from the diagonal: two aligned bases.
     pub(super) const FROM_DIAGONAL: u8 = 0;

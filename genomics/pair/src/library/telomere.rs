@@ -30,8 +30,8 @@ const MIN_RUN_BASES: u32 = 10;
 /// Step from one searched window to the next, in bases.
 const WINDOW_STEP_BASES: usize = WORD_BASES / 2;
 
-/// Bit mask of the positions in a window of 32 bases from which [`MIN_RUN_BASES`] bases equal those `unit` bases later; 0 if
-/// there are none.
+/// Bit mask of the positions in a window of 32 bases from which [`MIN_RUN_BASES`] bases equal those `unit` bases later;
+/// 0 if there are none.
 #[inline(always)]
 fn repeat_runs(window: u64, unit: usize) -> u64 {
     let differ = window ^ (window << (2 * unit));

@@ -44,8 +44,8 @@ const EOF_CONTAINER: [u8; 38] = [
 ];
 /// Maximum number of reference sequences that are kept in memory.
 const MAX_CACHED_SEQUENCES: usize = 3;
-/// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short read
-/// with its deletions has.
+/// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short
+/// read with its deletions has.
 const BASES_BEYOND_END: usize = 1 << 16;
 /// Quality (Phred) of a base without a stored quality if other bases of its read have one; the value of htslib.
 const DEFAULT_QUALITY: u8 = 30;

@@ -41,8 +41,8 @@ pub(super) struct ContainerLayout {
 /// Properties of a slice that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SliceLayout {
-    /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with records
-    /// of several sequences.
+    /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with
+    /// records of several sequences.
     pub(super) reference_md5: Option<[u8; 16]>,
     /// Content ID of the block with the bases of the reference; `None` if no reference is embedded in the slice.
     pub(super) embedded_reference: Option<i32>,

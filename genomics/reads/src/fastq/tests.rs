@@ -139,7 +139,8 @@ fn text() -> impl Strategy<Value = Text> {
     let line = prop::collection::vec(prop::sample::select(b"ACGTNacgtRYU".to_vec()), 0..40);
     let pair = (line.clone(), line, 0usize..4, 33u8..127, any::<bool>());
     let records = prop::collection::vec(pair, 1..12);
-    // Bytes that a mutation writes, and their position (as a fraction of the text); some do nothing, some truncate the text.
+    // Bytes that a mutation writes, and their position (as a fraction of the text); some do nothing, some truncate the
+    // text.
     let change = prop::option::of((0.0f64..1.0, prop::sample::select(b"\n\r@+ /12\x00~!AX".to_vec())));
     let cut = prop::option::weighted(0.3, 0.0f64..1.0);
     (records, change, cut, 0..4, 1usize..300, limit()).prop_map(|(records, change, cut, ending, chunk, limit)| {

@@ -45,8 +45,8 @@ impl fmt::Display for PageResidence {
     }
 }
 
-/// Queries on which nodes the pages of `elements` are, regardless of who allocated the memory. Queries each base page with
-/// move_pages(2).
+/// Queries on which nodes the pages of `elements` are, regardless of who allocated the memory. Queries each base page
+/// with move_pages(2).
 ///
 /// # Errors
 /// When the kernel forbids the call.

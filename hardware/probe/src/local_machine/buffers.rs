@@ -201,8 +201,8 @@ fn first_lines(lines: &mut [CacheLine], bytes: u64) -> &mut [CacheLine] {
     &mut lines[..count]
 }
 
-/// Splits arrays among threads; `nodes` has the node of each. A set is split among the threads of its node, or among all
-/// threads if it has no node, in whole cache lines. Returns one part for each thread, which may be empty.
+/// Splits arrays among threads; `nodes` has the node of each. A set is split among the threads of its node, or among
+/// all threads if it has no node, in whole cache lines. Returns one part for each thread, which may be empty.
 pub(crate) fn split_among_threads<'a>(sets: &'a mut [NodeArrays], nodes: &[u32]) -> Vec<StreamArrays<'a>> {
     let mut parts: Vec<Option<StreamArrays>> = nodes.iter().map(|_| None).collect();
     for set in sets {

@@ -27,7 +27,8 @@ fn a_profile_becomes_a_machine() {
     let node = NodeModel { cores: 8, threads: 8, memory_bytes: machine.nodes[0].memory_bytes };
     assert_eq!(machine.nodes, [node; 2]);
     assert!(node.memory_bytes > 30 << 30 && node.memory_bytes <= 64 << 30, "{}", node.memory_bytes);
-    // The model that the probe measures: 100 ns, a fifth more on base pages, 96 GB/s by 8 threads; 1.6 times as far to the other node.
+    // The model that the probe measures: 100 ns, a fifth more on base pages, 96 GB/s by 8 threads; 1.6 times as far to
+    // the other node.
     assert!((machine.latency_ns[0][0] - 120.0).abs() < 1e-9);
     assert!((machine.latency_ns[1][0] - 192.0).abs() < 1e-9);
     assert!((machine.bandwidth_gbs[0][0] - 96.0).abs() < 1e-9);
@@ -76,7 +77,8 @@ fn distances_stand_in_for_what_was_not_measured() {
 
 #[test]
 fn guessed_bandwidth_is_within_a_factor_of_the_published_servers() {
-    // Distances that the firmware of these servers reports, and link bandwidths of docs/evidence/2026-11-21-advisor-replay.md.
+    // Distances that the firmware of these servers reports, and link bandwidths of
+    // docs/evidence/2026-11-21-advisor-replay.md.
     for (cores, local, remote) in
         [(4.0, 11.0, vec![(1.6, 5.7), (1.6, 3.5), (2.2, 2.1)]), (8.0, 16.7, vec![(2.1, 3.04), (3.0, 2.6)])]
     {

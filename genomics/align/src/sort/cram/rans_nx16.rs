@@ -173,7 +173,8 @@ impl Nx16Encoder {
         let mut present = [false; 256];
         present[0] = true;
         data.iter().for_each(|&byte| present[usize::from(byte)] = true);
-        // The tables themselves are not encoded: htscodecs 1.3 cannot read that for data with one successor of each byte.
+        // The tables themselves are not encoded: htscodecs 1.3 cannot read that for data with one successor of each
+        // byte.
         out.push((FREQUENCY_BITS as u8) << 4);
         write_present_bytes(&present, out, |_, _| {});
         out.push(0);
