@@ -34,56 +34,71 @@ const MAX_EXTENSION_SCORE_DROP: i32 = 8;
 
 /// Number of seed positions that are tested together.
 const BLOCK_POSITIONS: usize = 26 * SEED_STEP_BP;
-/// Number of positions whose bases are needed to test a block: those of the seeds, and up to one unit after them.
+/// Number of positions whose bases are needed to test a block: those of the seeds, and of the later ones that are
+/// compared with them.
 const BLOCK_BASES: usize = 256;
-const _: () =
-    assert!(BLOCK_POSITIONS + MAX_MINISATELLITE_UNIT_BP <= BLOCK_BASES && BLOCK_BASES.is_multiple_of(WORD_BASES));
+/// Number of later seeds that a seed is compared with: one for each unit length, and some more to fill whole vectors.
+const COMPARED_SEEDS: usize = 64;
+const _: () = assert!(
+    MAX_MINISATELLITE_UNIT_BP < MIN_MINISATELLITE_UNIT_BP + COMPARED_SEEDS
+        && BLOCK_POSITIONS - SEED_STEP_BP + MIN_MINISATELLITE_UNIT_BP + COMPARED_SEEDS <= BLOCK_BASES
+        && BLOCK_BASES.is_multiple_of(WORD_BASES)
+);
 
-/// Whether a seed of the block of bases that starts at `at` is repeated 7 to 60 bp later. `bases` is the length of the
-/// read.
+/// The seeds of the block of bases that starts at `at` that are repeated 7 to 60 bp later: one bit for each seed, the
+/// first one lowest. `bases` is the length of the read. False positives are possible, false negatives are not.
 #[inline(always)]
-fn has_repeated_seed(read: PackedBases<'_>, at: usize, bases: usize) -> bool {
+fn repeated_seeds_of_block(read: PackedBases<'_>, at: usize, bases: usize) -> u32 {
+    let positions = (bases - at + 1).saturating_sub(SEED_BP + MIN_MINISATELLITE_UNIT_BP).min(BLOCK_POSITIONS);
     let mut seeds = [0u16; BLOCK_BASES];
-    for (word, to) in seeds.as_chunks_mut::<WORD_BASES>().0.iter_mut().enumerate() {
+    let words = (bases - at).div_ceil(WORD_BASES);
+    for (word, to) in seeds.as_chunks_mut::<WORD_BASES>().0.iter_mut().enumerate().take(words) {
         for (seed, sixteen) in to.iter_mut().zip(read.next_32_sixteen_mers(at + word * WORD_BASES)) {
             *seed = (sixteen >> 16) as u16;
         }
     }
-    let positions = (bases - at).saturating_sub(SEED_BP + MIN_MINISATELLITE_UNIT_BP).min(BLOCK_POSITIONS);
-    let mut found = 0u16;
-    for seed in (0..positions).step_by(SEED_STEP_BP) {
-        let own = seeds[seed];
-        let later: &[u16] = &seeds[seed + MIN_MINISATELLITE_UNIT_BP..=seed + MAX_MINISATELLITE_UNIT_BP];
-        found |= later.iter().fold(0, |any, other| any | u16::from(*other == own));
+    let mut repeated = 0;
+    for number in 0..positions.div_ceil(SEED_STEP_BP) {
+        let seed = number * SEED_STEP_BP;
+        let later = seeds[seed + MIN_MINISATELLITE_UNIT_BP..].first_chunk::<COMPARED_SEEDS>().expect("a whole block");
+        let equal = later.iter().fold(0, |any, other| any | u16::from(*other == seeds[seed]));
+        repeated |= u32::from(equal) << number;
     }
-    found != 0
+    repeated
 }
 
-/// Whether the first `bases` bases of a read may contain a minisatellite: a fast test, because most reads have none.
-/// False positives are possible, false negatives are not.
-fn may_contain_minisatellite(read: PackedBases<'_>, bases: usize) -> bool {
-    let mut found = false;
-    run_with_widest_simd(
-        #[inline(always)]
-        || found = (0..bases).step_by(BLOCK_POSITIONS).any(|at| has_repeated_seed(read, at, bases)),
-    );
-    found
+/// The positions of the seeds among the first `bases` bases of a read that are repeated 7 to 60 bp later, in order.
+fn repeated_seeds(read: PackedBases<'_>, bases: usize) -> impl Iterator<Item = usize> {
+    (0..bases).step_by(BLOCK_POSITIONS).flat_map(move |at| {
+        let mut repeated = 0;
+        run_with_widest_simd(
+            #[inline(always)]
+            || repeated = repeated_seeds_of_block(read, at, bases),
+        );
+        std::iter::from_fn(move || {
+            let number = repeated.trailing_zeros() as usize;
+            (repeated != 0).then(|| {
+                repeated &= repeated - 1;
+                at + number * SEED_STEP_BP
+            })
+        })
+    })
 }
 
 /// Calls `each` with the range and the unit length in bp of every minisatellite, in order of start. `read` is the
 /// packed form of `seq`.
 pub(crate) fn for_each_minisatellite(seq: &[u8], read: PackedBases<'_>, each: impl FnMut(Range<usize>, usize)) {
-    if seq.len() >= MIN_REPEAT_BP && may_contain_minisatellite(read, seq.len()) {
-        scan_for_minisatellites(seq, each);
+    if seq.len() >= MIN_REPEAT_BP {
+        extend_seeds(seq, repeated_seeds(read, seq.len()), each);
     }
 }
 
-/// Finds minisatellites: compares short stretches of `seq` at regular distances with the bases 7 to 60 bp later, and
-/// extends those that are equal. Skips stretches in short tandem repeats.
-fn scan_for_minisatellites(seq: &[u8], mut each: impl FnMut(Range<usize>, usize)) {
+/// Finds minisatellites: extends the seeds at the given positions that are repeated 7 to 60 bp later. Skips seeds in
+/// short tandem repeats.
+fn extend_seeds(seq: &[u8], seeds: impl Iterator<Item = usize>, mut each: impl FnMut(Range<usize>, usize)) {
     let seed_at = |at: usize| seq.get(at..at + SEED_BP);
     let mut done = 0;
-    for at in (0..seq.len().saturating_sub(SEED_BP)).step_by(SEED_STEP_BP) {
+    for at in seeds {
         let Some(seed) = seed_at(at) else { break };
         // The seed of a short tandem repeat is equal at many distances.
         if at < done || (1..=MAX_SHORT_DISTANCE_BP).any(|distance| seed_at(at + distance) == Some(seed)) {
@@ -116,7 +131,7 @@ pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
 /// The minisatellites of a sequence, each extended over single other bases, with its unit length in bp.
 pub(crate) fn find_imperfect_minisatellites(seq: &[u8]) -> Vec<(Range<usize>, usize)> {
     let mut found = Vec::new();
-    scan_for_minisatellites(seq, |range, unit| {
+    extend_seeds(seq, (0..seq.len()).step_by(SEED_STEP_BP), |range, unit| {
         let equals_next = |i: usize| seq[i] == seq[i + unit];
         let start = range.start - repeat_extension_len((0..range.start).rev().map(equals_next));
         let repeated = range.end - unit..seq.len() - unit;
@@ -241,12 +256,17 @@ mod tests {
                 seq.splice(at..at, one.into_iter().cycle().take(repeat_len));
             }
             let mut expected = Vec::new();
-            scan_for_minisatellites(&seq, |range, unit| expected.push((range, unit)));
+            extend_seeds(&seq, (0..seq.len()).step_by(SEED_STEP_BP), |range, unit| expected.push((range, unit)));
             assert_eq!(find_in(&seq), expected, "{}", String::from_utf8_lossy(&seq));
             with += usize::from(!expected.is_empty());
             let mut codes = BaseCodes::default();
             codes.encode_bases(&seq, &seq, 0);
-            passed += usize::from(may_contain_minisatellite(codes.packed(), seq.len()));
+            let seeds: Vec<_> = repeated_seeds(codes.packed(), seq.len()).collect();
+            let scalar = (0..seq.len())
+                .step_by(BLOCK_POSITIONS)
+                .map(|at| (repeated_seeds_of_block(codes.packed(), at, seq.len())).count_ones() as usize);
+            assert_eq!(seeds.len(), scalar.sum::<usize>());
+            passed += usize::from(!seeds.is_empty());
         }
         assert!(with > 5_000 && passed < 12_000, "{with} {passed}");
     }
