@@ -58,6 +58,7 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
+pub(crate) use provenance::describe_file;
 use provenance::{ProvenanceInputs, SAM_PLATFORMS};
 use result_check::BlockingWarnings;
 use result_files::{CallOutputs, OptionalOutputs};

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use crate::call::result_check::BlockingWarnings;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
-use crate::call::{DistributedOutputOptions, finish_distributed_call};
+use crate::call::{DistributedOutputOptions, describe_file, finish_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -168,6 +168,10 @@ fn run_task(
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
+    let mut provenance = plan.provenance.clone();
+    if let Some(path) = &args.signatures {
+        provenance.inputs.push(describe_file("signatures", path)?);
+    }
     let job = CallJob {
         panel: plan.call.panel.clone(),
         known: plan.call.known.clone(),
@@ -181,7 +185,7 @@ fn run_task(
         resources: means,
         store: UnitStore { work_folder: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
         traced_variants: Vec::new(),
-        provenance: plan.provenance.clone(),
+        provenance,
     };
     let rule = BlockingWarnings::from_options(args.force, args.strict);
     if args.signatures.is_some() && plan.call.reference.is_none() {

@@ -96,6 +96,7 @@ fn assert_named(results: &Path) {
         assert!(vcf.contains(columns), "{folder}");
         assert!(vcf.contains("##genumaInput=<ID=1,Role="), "{folder}");
         assert!(vcf.contains("##genumaGff="), "{folder}");
+        assert!(vcf.contains(",Role=\"signatures\",Path="), "{folder}");
         let summary = fs::read(out.join("summary.json")).expect("a summary");
         let summary: Value = serde_json::from_slice(&summary).expect("JSON");
         assert_eq!(summary["sample_summary"]["signatures"]["num_signatures"], 3, "{folder}");

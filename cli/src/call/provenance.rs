@@ -124,7 +124,10 @@ fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String>
 }
 
 /// Returns role, absolute path and size of an input file. A pipe has no size.
-fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
+///
+/// # Errors
+/// The metadata of the file cannot be read.
+pub(crate) fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
     let absolute = match path.to_str() {
         Some("-") => PathBuf::from("-"),
         _ => std::path::absolute(path).with_context(|| path.display().to_string())?,
