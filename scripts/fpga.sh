@@ -33,10 +33,15 @@ build_sim() {
     m=$(minimizer_length "$k")
     local folder=$out/sim-k$k
     mkdir -p "$folder"
-    verilator --cc --exe --build -O3 --x-assign fast --x-initial fast --noassert --top-module scatter_device \
-      -GK="$k" -GM="$m" -GLANES=$lanes -GBIN_BITS=$bin_bits -Mdir "$folder" -o "../genuma-fpga-sim-k$k" \
-      -CFLAGS "-O3 -std=c++17 -DKMER=$k -DMMER=$m -DLANES=$lanes -DBIN_BITS=$bin_bits" -MAKEFLAGS "OPT_FAST=-O3 OPT_SLOW=-O1" \
-      $rtl/*.sv "$PWD/hardware/fpga/sim/scatter_device.cpp" >"$folder/build.log" 2>&1 ||
+    {
+      verilator --cc --exe -O3 --x-assign fast --x-initial fast --noassert --top-module scatter_device \
+        -GK="$k" -GM="$m" -GLANES=$lanes -GBIN_BITS=$bin_bits -Mdir "$folder" -o "../genuma-fpga-sim-k$k" \
+        -CFLAGS "-O3 -std=c++17 -DKMER=$k -DMMER=$m -DLANES=$lanes -DBIN_BITS=$bin_bits" \
+        $rtl/*.sv "$PWD/hardware/fpga/sim/scatter_device.cpp" &&
+        # Verilator's own code is the same for each k.
+        if [ "$k" != "$1" ]; then cp --update "$out/sim-k$1"/verilated*.o "$folder"; fi &&
+        make -C "$folder" -f Vscatter_device.mk OPT_FAST=-O3 OPT_SLOW=-O1
+    } >"$folder/build.log" 2>&1 ||
       { tail -n 20 "$folder/build.log" >&2; echo "fpga: verilator failed, the whole log is in $folder/build.log" >&2; exit 1; }
     echo "$out/genuma-fpga-sim-k$k"
   done

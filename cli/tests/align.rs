@@ -4,12 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{SharedFixture, data, genuma, gunzip, installed, names, records, run, scratch};
+use crate::common::{SharedFixture, data, genuma, gunzip, installed, names, records, run, scratch, text};
 use serde_json::Value;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// A folder with the simulated genome and its index.
 fn reference() -> &'static Path {

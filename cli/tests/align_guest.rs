@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{Data, run};
+use common::{Data, run, text};
 use guest::Guest;
 use serde_json::Value;
 
@@ -21,10 +21,6 @@ const WISHES: [(&str, &str); 5] = [
     ("replicate", "a copy on each of nodes 0-3"),
     ("auto", "a copy on each of nodes 0-3"),
 ];
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// Number of pages by node of each copy of the index, with the node that the copy is for.
 fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {

@@ -5,15 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{data, gatk, gunzip, installed, records, run, scratch};
+use crate::common::{data, gatk, gunzip, installed, records, run, scratch, text};
 
 /// One of this many pairs has one or both mates that map nowhere.
 const EVERY: usize = 9;
 const GROUPS: [&str; 2] = ["ID:a\\tSM:me\\tLB:one\\tPL:ILLUMINA", "ID:b\\tSM:me\\tLB:two\\tPL:ILLUMINA"];
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// Standard output of a program that must succeed without warnings.
 fn run_without_warnings(program: &Path, args: &[&str]) -> String {

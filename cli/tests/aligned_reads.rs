@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::{
-    Data, RunOutput, SharedFixture, assert_same, called, data, genuma, gunzip, installed, records, run, scratch,
+    Data, RunOutput, SharedFixture, assert_same, called, data, genuma, gunzip, installed, json, records, run, scratch,
+    text,
 };
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
 use serde_json::Value;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// The simulated genome with its index, and both samples aligned to it and sorted: first the normal, then the tumour.
 fn aligned() -> &'static (PathBuf, [PathBuf; 2]) {
@@ -46,10 +43,6 @@ fn data_with_reads(files: [PathBuf; 2]) -> Data {
 fn samtools(args: &[&str]) {
     let ended = Command::new("samtools").args(args).output().expect("samtools starts");
     assert!(ended.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 /// The ledger lines of a call about aligned reads.

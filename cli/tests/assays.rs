@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, Data, run};
+use crate::common::{self, Data, run, summary};
 
 /// A variant: contig, position, reference and alternative bases.
 type Variant = (String, String, String, String);
@@ -51,11 +51,6 @@ fn allele_fraction(vcf: &str, (contig, position, _, alternative): &Variant) -> f
         fields[fields.len() - 1].split(':').nth(at).expect("a value").to_owned()
     };
     value("AF").parse().expect("a number")
-}
-
-fn summary(out: &Path) -> serde_json::Value {
-    let text = fs::read_to_string(out.join("summary.json")).expect("a summary");
-    serde_json::from_str(&text).expect("JSON")
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, RESULTS, called, data, gunzip, gzip, names, records, run, scratch};
+use crate::common::{Data, RESULTS, called, data, gunzip, gzip, names, records, run, scratch, text};
 
 /// Asserts that a call exits with `code` and one error line that contains all of `parts`, and leaves no result.
 #[track_caller]
@@ -28,10 +28,6 @@ fn with_first(file: PathBuf) -> Data {
     let mut other = data().clone();
     other.tumor[0] = file;
     other
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 #[test]

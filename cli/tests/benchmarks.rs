@@ -1,12 +1,9 @@
 //! Other programs that compare calls with the truth score them as `genuma bench evaluate` does.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
-use crate::common::{called, data, installed, python_peer, run, scratch};
+use crate::common::{called, data, installed, json, python_peer, run, scratch};
 
 /// Runs a program that must succeed without warnings.
 #[track_caller]
@@ -15,10 +12,6 @@ fn run_peer(program: &Path, args: &[&Path]) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
     assert!(!said.contains("WARN") && !said.contains("[W::"), "{args:?}: {said}");
-}
-
-fn read_json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 #[test]
@@ -31,7 +24,7 @@ fn truvari_finds_the_structural_variants_that_evaluate_finds() {
     let reference = ["--reference".to_owned(), text(&genome), "--json".to_owned(), text(&scores)];
     run(["bench".to_owned(), "evaluate".to_owned(), text(&truth), text(&calls)].into_iter().chain(reference))
         .assert_success();
-    let own = read_json(&scores)["classes"]["SV"]["all"]["f1"].as_f64().expect("F1");
+    let own = json(&scores)["classes"]["SV"]["all"]["f1"].as_f64().expect("F1");
 
     let [packed, result] = ["truth.vcf.gz", "bench"].map(|name| folder.join(name));
     let option = PathBuf::from;
@@ -40,7 +33,7 @@ fn truvari_finds_the_structural_variants_that_evaluate_finds() {
     let [bench, passing] = ["bench", "--passonly"].map(option);
     let [base, compared, fasta, out] = ["-b", "-c", "-f", "-o"].map(option);
     run_peer(&truvari, &[&bench, &passing, &base, &packed, &compared, &calls, &fasta, &genome, &out, &result]);
-    let peer = read_json(&result.join("summary.json"));
+    let peer = json(&result.join("summary.json"));
     assert!(peer["base cnt"].as_u64().expect("a count") >= 10, "{peer}");
     let found = peer["f1"].as_f64().expect("F1");
     // Truvari does not accept an insertion without its length: one of 4 kbp is longer than reads show. It counts each

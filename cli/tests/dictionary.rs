@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{names, run, scratch};
+use crate::common::{names, run, scratch, text};
 
 /// A number that looks random.
 fn mix(seed: u64) -> u64 {
@@ -28,10 +28,6 @@ fn reads(genome: &str, seed: u64, num_reads: u64) -> String {
         format!("@r{i}\n{bases}\n+\n{}\n", "I".repeat(100))
     };
     (0..num_reads).map(read).collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// A table of two samples, and sequences to look up: some of the genome on both strands, others of which no k-mer is

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, filters, gunzip, run, scratch};
+use crate::common::{Data, filters, gunzip, json, run, scratch};
 use serde_json::Value;
 
 const SIZE: [&str; 6] = ["--genome-length", "300000", "--contigs", "2", "--depth-tumor", "60"];
@@ -14,10 +14,6 @@ const SOME: [&str; 8] = ["--snvs", "60", "--indels", "36", "--svs", "10", "--lar
 fn simulate(name: &str, seed: &str, options: &[&[&str]]) -> Data {
     let depth = ["--depth-normal", "30", "--seed", seed];
     Data::simulate(name, &[&SIZE[..], &depth, &options.concat()].concat())
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 /// The columns of the records that pass.

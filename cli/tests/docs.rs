@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, called, data, installed, scratch, skipped, two_genes};
+use crate::common::{Data, PATIENT, called, data, installed, scratch, skipped, two_genes};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
@@ -251,23 +251,7 @@ fn world(folder: &Path) {
             fs::copy(called().join(file), folder.join(name).join(file)).expect("a copy");
         }
     }
-    let second = [
-        "--contigs",
-        "2",
-        "--seed",
-        "3",
-        "--reads-seed",
-        "8",
-        "--snvs",
-        "40",
-        "--indels",
-        "24",
-        "--svs",
-        "8",
-        "--largest-sv",
-        "5000",
-    ];
-    let second = Data::simulate("second", &[&["--genome-length", "200000"], second.as_slice()].concat());
+    let second = Data::simulate("second", &[&PATIENT[..], &["--reads-seed", "8"]].concat());
     for (mate, (tumor, normal)) in (1..).zip(second.tumor.iter().zip(&second.normal)) {
         for name in ["B", "J"] {
             copy(tumor, &format!("{name}_{mate}.fq.gz"));

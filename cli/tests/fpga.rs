@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, SharedFixture, assert_same, genuma, installed, scratch};
+use crate::common::{Data, SharedFixture, assert_same, genuma, installed, scratch, text};
 
 /// The folder of the simulators for these k, built if they are not there; `None` without Verilator, after saying so.
 fn simulators(lengths: &[&str]) -> Option<PathBuf> {
@@ -26,10 +26,6 @@ fn pair() -> &'static Data {
         let options = "--genome-length 120000 --snvs 20 --indels 4 --svs 1 --seed 8 --depth-normal 15 --depth-tumor 20";
         Data::simulate("fpga-pair", &options.split(' ').collect::<Vec<_>>())
     })
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Runs genuma with simulators of this folder; returns the messages.

@@ -5,10 +5,10 @@
 //! docs/internals/gpu.md describes the trial settings.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
 
-use crate::common::{Data, SharedFixture, assert_same, genuma, scratch, skipped};
+use crate::common::{Data, SharedFixture, assert_same, genuma, scratch, skipped, text};
 
 /// Trial settings of most tests: two devices with so little memory that bins are divided, and threads that leave all
 /// work to them.
@@ -71,10 +71,6 @@ fn pair() -> &'static Data {
         ];
         Data::simulate("gpu-pair", &[&["--genome-length", "250000"], &few[..]].concat())
     })
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Counts one or two samples into text; returns the text and the messages.

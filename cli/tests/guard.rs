@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{
-    Data, RunOutput, SharedFixture, called, data, filters, genuma, gunzip, gzip, installed, names,
-    read_without_provenance, run, scratch,
+    Data, RunOutput, SharedFixture, called, data, filters, genuma, gunzip, gzip, installed, json, names,
+    read_without_provenance, run, scratch, text,
 };
 
 /// A pair with many changes and many normal cells in the tumour.
@@ -17,10 +17,6 @@ fn pair(name: &str, seed: &str) -> Data {
     let size = ["--genome-length", "150000", "--contigs", "1", "--seed", seed];
     let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];
     Data::simulate(name, &[&size[..], &changes].concat())
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 /// Asserts that the call fails with these words and writes nothing, and that with `--force` the results carry them.
@@ -118,10 +114,6 @@ fn steps_withhold_the_results_too() {
     assert!(names(&out).is_empty(), "{:?}", names(&out));
     step(&["finish", "--force"]).assert_success();
     assert_warned(&out, "exchanged_samples", "were swapped");
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Writes the reads of FASTQ files as unaligned BAM with these header lines. Each file has a read group, in turn.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, SharedFixture, assert_same, names, run, scratch};
+use crate::common::{Data, SharedFixture, assert_same, names, run, scratch, text};
 
 /// A pair that is small enough to be aligned often.
 fn small() -> &'static Data {
@@ -15,10 +15,6 @@ fn small() -> &'static Data {
         let few = ["--snvs", "12", "--indels", "4", "--svs", "1", "--depth-tumor", "20", "--depth-normal", "15"];
         Data::simulate("small", &[&size[..], &few[..]].concat())
     })
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// The pair, with its genome in a folder of its own, indexed.

@@ -113,13 +113,13 @@ fn a_copy_of_the_reads_that_is_gone_is_told_and_one_that_is_damaged_is_refused()
 
 #[test]
 fn a_run_killed_in_a_partition_goes_on_with_it() {
-    let size = ["--genome-length", "2000000", "--snvs", "40", "--indels", "20", "--svs", "0"];
+    let size = ["--genome-length", "1000000", "--snvs", "40", "--indels", "20", "--svs", "0"];
     let data = Data::simulate("partitioned", &size);
     let whole = scratch("whole");
     run(data.call_with(&whole, &["--memory", "1G"])).assert_success();
 
     let out = scratch("in-partition").join("out");
-    let little = ["--threads", "2", "--memory", "144M", "--scratch", "8M"];
+    let little = ["--threads", "2", "--memory", "130M", "--scratch", "8M"];
     let begun = begin_call(&data.call_with(&out, &little), "count, partition 2 of ");
     let (code, said) = begun.end(Signal::KILL);
     assert_eq!(code, None, "{said}");

@@ -1,19 +1,10 @@
 //! Files for MultiQC, and MultiQC's report of them.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use crate::common::{called, data, python_peer, run, scratch};
+use crate::common::{called, data, json, python_peer, run, scratch, text};
 use serde_json::Value;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
-}
 
 /// The value of a column in a row of a section.
 fn at<'a>(section: &'a Value, row: &str, column: &str) -> &'a Value {

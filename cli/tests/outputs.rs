@@ -5,11 +5,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Data, RESULTS, assert_same, called, data, genuma, gunzip, names, records, run, scratch};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
+use crate::common::{Data, RESULTS, assert_same, called, data, genuma, gunzip, names, records, run, scratch, text};
 
 /// Asserts that a run fails with `code` and one error line that contains all of `parts`.
 #[track_caller]

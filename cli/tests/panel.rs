@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Data, RunOutput, SharedFixture, assert_same, gunzip, run, scratch};
+use crate::common::{Data, RunOutput, SharedFixture, assert_same, gunzip, run, scratch, text};
 
 /// What the simulated people share: the genome, and the positions of recurrent artefacts.
 const RECURRENT: [&str; 2] = ["--recurrent", "500"];
@@ -15,10 +15,6 @@ const NORMALS: u64 = 10;
 struct Pair {
     data: Data,
     panel: PathBuf,
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 fn pair() -> &'static Pair {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{Data, RunOutput, called, data, gunzip, records, run, scratch};
+use crate::common::{Data, RunOutput, called, data, gunzip, json, records, run, scratch, text};
 use serde_json::Value;
 
 /// A human genome, and sufficient resources.
@@ -163,7 +163,7 @@ fn memory_is_as_planned() {
 
     let out = made.folder.join("calls");
     run(data.call_with(&out, &options)).assert_success();
-    let summary: Value = serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
+    let summary = json(&out.join("summary.json"));
     let units = |of: &Value| of.as_array().expect("units").clone();
     let (planned, took) = (units(&plan["forecast"]["units"]), units(&summary["units"]));
     let names = |units: &[Value]| -> Vec<String> {
@@ -180,12 +180,11 @@ fn memory_is_as_planned() {
 #[test]
 fn earlier_runs_say_what_this_machine_does() {
     let summary = called().join("summary.json");
-    let summary = summary.to_str().expect("UTF-8");
     let means = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
-    let from = [&means[..], &["--from", summary, summary]].concat();
+    let from = [&means[..], &["--from", text(&summary), text(&summary)]].concat();
     let (ended, plan) = of_files(data(), &from, "from");
     assert!(ended.assert_success().stdout.contains("the medians of 2 earlier runs"));
-    let ran: Value = serde_json::from_slice(&fs::read(summary).expect("a summary")).expect("JSON");
+    let ran = json(&summary);
     let cpu = |units: &Value| {
         let unit = units.as_array().into_iter().flatten().find(|unit| unit["name"] == "count");
         unit.and_then(|unit| unit["cpu_s"].as_f64()).expect("a unit")

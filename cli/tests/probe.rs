@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{genuma, names, run, scratch};
+use common::{genuma, names, run, scratch, text};
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
 use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
@@ -36,10 +36,6 @@ fn profile(folder: &Path) -> PathBuf {
     let path = folder.join("earlier.json");
     profile.write_json(fs::File::create(&path).expect("a file")).expect("room");
     path
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Number of rows with this outcome in a report, of memory and of threads.

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use md5::{Digest, Md5};
-use serde_json::Value;
 
-use crate::common::{called, data, gunzip, installed, run, scratch};
+use crate::common::{called, data, gunzip, installed, json, run, scratch};
 
 fn vcf_text(out: &Path) -> String {
     String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
@@ -99,7 +98,7 @@ fn names_and_platform_reach_all_results() {
     let table = fs::read_to_string(&maf).expect("a MAF");
     assert!(table.lines().filter(|line| line.contains("\tP1T\tP1N\t")).count() > 20, "{table}");
     let page = fs::read_to_string(out.join("report.html")).expect("a report");
-    let summary: Value = serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a file")).expect("JSON");
+    let summary = json(&out.join("summary.json"));
     let md5 = summary["reference_identity"]["md5"].as_str().expect("a sum");
     for part in ["<dd>P1T</dd>", "<dd>P1N</dd>", md5, summary["date"].as_str().expect("a date")] {
         assert!(page.contains(part), "{part}");

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{genuma, gzip, installed, names, scratch};
+use common::{genuma, gzip, installed, json, names, scratch, text};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A small aligner: it answers each read with an unmapped record, in the order of the reads.
@@ -21,10 +21,6 @@ NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
 "#;
 
 const READS: usize = 60_000;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 fn reads(count: usize) -> String {
     (0..count).map(|i| format!("@read{i}\n{}\n+\n{}\n", "ACGTA".repeat(8), "F".repeat(40))).collect()
@@ -253,8 +249,7 @@ fn an_instance_that_is_killed_is_replaced() {
         assert!(said.contains("was killed by signal 9: its unfinished reads go to a new process"), "{said}");
         let found = fs::read(out.join("x.sam")).expect("SAM");
         assert!(without_programs(&found) == plain, "{strategy}");
-        let json: serde_json::Value =
-            serde_json::from_slice(&fs::read(folder.join("x.json")).expect("JSON")).expect("valid JSON");
+        let json = json(&folder.join("x.json"));
         let processes = json["run"]["instances"].as_array().expect("instances").iter();
         let most = processes.filter_map(|instance| instance["processes"].as_u64()).max();
         assert_eq!(most, Some(2), "{json}");

@@ -17,7 +17,7 @@ fn threads_do_not_show() {
 #[test]
 fn memory_and_work_folder_do_not_show() {
     // Enough reads that the counter spills with the smaller memory.
-    let size = ["--genome-length", "3000000", "--snvs", "60", "--indels", "30", "--svs", "0"];
+    let size = ["--genome-length", "1000000", "--snvs", "60", "--indels", "30", "--svs", "0"];
     let mut data = Data::simulate("more-reads", &size);
     data.reference = None;
     let [small, large] = [("128M", "small"), ("4G", "large")].map(|(memory, name)| {
@@ -27,6 +27,7 @@ fn memory_and_work_folder_do_not_show() {
         assert!(!fs::exists(work).expect("a folder that can be looked for"), "the work folder goes at success");
         out
     });
+    assert!(partitions(&small)[1] > 10 << 20 && partitions(&large)[1] == 0);
     assert_same(&small, &large);
 }
 
@@ -52,15 +53,15 @@ fn copies(out: &Path) -> [Option<u64>; 3] {
 
 #[test]
 fn scratch_and_partitions_do_not_show() {
-    let size = ["--genome-length", "3000000", "--snvs", "60", "--indels", "30", "--svs", "2"];
+    let size = ["--genome-length", "2000000", "--snvs", "60", "--indels", "30", "--svs", "2"];
     let data = Data::simulate("partitioned", &size);
     let whole = scratch("whole");
-    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M", "--scratch", "1G"])).assert_success();
+    run(data.call_with(&whole, &["--threads", "2", "--memory", "130M", "--scratch", "1G"])).assert_success();
     let [parts, bytes] = partitions(&whole);
     assert_eq!(parts, 1);
     assert!(bytes > 30 << 20, "{bytes}");
 
-    for (kib, threads, memory, least) in [(bytes / 2048, "2", "144M", 2), (0, "5", "192M", 3), (0, "1", "128M", 5)] {
+    for (kib, threads, memory, least) in [(bytes / 2048, "2", "130M", 2), (0, "5", "178M", 3), (0, "1", "114M", 5)] {
         let out = scratch(&format!("scratch-{kib}-{threads}"));
         let options = ["--threads", threads, "--memory", memory, "--scratch", &format!("{kib}K")];
         let said = run(data.call_with(&out, &options)).assert_success().stderr;

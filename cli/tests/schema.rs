@@ -11,7 +11,7 @@ use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
 use serde_json::{Map, Value};
 
-use crate::common::{Data, SharedFixture, bgzip, called, data, gunzip, names, run, scratch};
+use crate::common::{Data, PATIENT, SharedFixture, bgzip, called, data, gunzip, json, names, run, scratch, text};
 
 const SCHEMA_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schema");
 const SCHEMA_SUFFIX: &str = ".schema.json";
@@ -21,7 +21,7 @@ struct Schema(Value);
 
 impl Schema {
     fn load(name: &str) -> Schema {
-        Schema(read_json(&Path::new(SCHEMA_FOLDER).join(format!("{name}{SCHEMA_SUFFIX}"))))
+        Schema(json(&Path::new(SCHEMA_FOLDER).join(format!("{name}{SCHEMA_SUFFIX}"))))
     }
 
     /// All differences of `value` from the schema, each with its path.
@@ -127,15 +127,6 @@ fn has_type(value: &Value, name: &str) -> bool {
     }
 }
 
-fn read_json(path: &Path) -> Value {
-    let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    serde_json::from_slice(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
 /// Asserts that `output` fits the schema, and that the schema notices when any key at the top is renamed or missing.
 #[track_caller]
 pub(crate) fn assert_fits(name: &str, output: &Value) {
@@ -161,7 +152,7 @@ fn output_of<S: AsRef<str>>(name: &str, args: &[S]) -> Value {
     let path = scratch(name).join("out.json");
     let ended = run(args.iter().map(AsRef::as_ref).chain(["--json", text(&path)]));
     assert!(path.exists(), "{}", ended.stderr);
-    read_json(&path)
+    json(&path)
 }
 
 /// Names of the schemas, from the files.
@@ -194,10 +185,8 @@ fn visit_schemas(schema: &Value, at: &str, visit: &mut impl FnMut(&str, &Value))
 fn second_tumour() -> &'static Data {
     static SECOND: SharedFixture<Data> = SharedFixture::new();
     SECOND.get_or_init(|| {
-        let tumour = ["--genome-length", "200000", "--contigs", "2", "--seed", "3", "--snvs", "40", "--indels", "24"];
-        let sample =
-            ["--svs", "8", "--largest-sv", "5000", "--depth-tumor", "12", "--depth-normal", "1", "--reads-seed", "9"];
-        Data::simulate("second", &[tumour.as_slice(), &sample].concat())
+        let sample = ["--depth-tumor", "12", "--depth-normal", "1", "--reads-seed", "9"];
+        Data::simulate("second", &[&PATIENT[..], &sample].concat())
     })
 }
 
@@ -255,7 +244,7 @@ fn schemas_describe_every_key_and_agree_with_each_other() {
 
 #[test]
 fn changed_keys_and_types_are_reported_with_their_path() {
-    let summary = read_json(&called().join("summary.json"));
+    let summary = json(&called().join("summary.json"));
     let schema = Schema::load("summary");
     let changed = |change: fn(&mut Value)| {
         let mut changed = summary.clone();
@@ -295,7 +284,7 @@ fn whole_genome_bed(folder: &Path) -> PathBuf {
 
 #[test]
 fn summaries_of_calls_fit_their_schema() {
-    let summary = read_json(&called().join("summary.json"));
+    let summary = json(&called().join("summary.json"));
     assert!(summary["calls"].as_array().is_some_and(|calls| !calls.is_empty()));
     assert_fits("summary", &summary);
     // Several tumours; sequences to screen for, some of which calls have; and targets.
@@ -308,7 +297,7 @@ fn summaries_of_calls_fit_their_schema() {
     args.extend(["--counters", "--targets", text(&whole_genome_bed(&scratch("several_targets")))].map(str::to_owned));
     let ended = run(args).assert_success();
     assert!(ended.stderr.contains("genuma: voluntary context switches "), "{}", ended.stderr);
-    let summary = read_json(&out.join("summary.json"));
+    let summary = json(&out.join("summary.json"));
     assert!(summary["counters"]["process"]["user_cpu_s"].as_f64() > Some(0.0), "{}", summary["counters"]);
     assert_eq!(summary["targets"]["samples"].as_array().map(Vec::len), Some(3));
     assert!(summary["other_tumours"].is_array() && summary["known_sequences"]["screen"].is_object());
@@ -321,7 +310,7 @@ fn outputs_on_samples_fit_their_schema() {
     let Data { folder, tumor, .. } = data();
     let file = |name: &str| text(&folder.join(name)).to_owned();
     let genome = file("genome.fa");
-    assert_fits("simulate", &read_json(&folder.join("simulate.json")));
+    assert_fits("simulate", &json(&folder.join("simulate.json")));
     let check = [vec!["check".to_owned()], two_tumours(), vec!["--reference".to_owned(), genome.clone()]].concat();
     assert_fits("check", &output_of("check", &check));
     // The BAM of a call has the counts of its records.
@@ -369,14 +358,14 @@ fn outputs_of_the_aligners_fit_their_schema() {
         ("run", vec!["run", "--strategy", "2xdefault", "--counters", "-o", text(&out)]),
         ("advise", vec!["machine", "advise", "--trial-budget", "0"]),
     ] {
-        let json = folder.join(format!("{name}.json"));
-        let args = [&verb[..], &["--reads", text(&few), "--json", text(&json)], &aligner].concat();
+        let path = folder.join(format!("{name}.json"));
+        let args = [&verb[..], &["--reads", text(&few), "--json", text(&path)], &aligner].concat();
         run(args).assert_success();
-        assert_fits(name, &read_json(&json));
+        assert_fits(name, &json(&path));
     }
-    let json = folder.join("placed.json");
-    run(["run", "--counters", "--json", text(&json), "--", "awk", "BEGIN { exit }"]).assert_success();
-    assert_fits("run", &read_json(&json));
+    let path = folder.join("placed.json");
+    run(["run", "--counters", "--json", text(&path), "--", "awk", "BEGIN { exit }"]).assert_success();
+    assert_fits("run", &json(&path));
 }
 
 #[test]
@@ -398,7 +387,7 @@ fn plans_fit_their_schema() {
     let plan =
         ["--plan", text(&store), "--shards", "2", "--partitions", "2", "--threads", "2", "--targets", text(&bed)];
     run(divisible.call_with(&folder.join("out"), &plan)).assert_success();
-    assert_fits("distributed_plan", &read_json(&store.join("plan.json")));
+    assert_fits("distributed_plan", &json(&store.join("plan.json")));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Data, RunOutput, SharedFixture, assert_same, called, data, gunzip, gzip, run, scratch};
+use crate::common::{Data, RunOutput, SharedFixture, assert_same, called, data, gunzip, gzip, json, run, scratch};
 
 /// Two tumours of one person that share variants: the second subclone exists only in the first tumour, the third only
 /// in the second.
@@ -262,8 +262,7 @@ fn others_read_what_three_tumours_leave() {
     third[0] = format!("third={}", third[0]);
     call(&[files(first), files(second), third], &out, &[]).assert_success();
     assert_eq!(vcf(&out)[0][9..], ["NORMAL", "TUMOR_1", "TUMOR_2", "third"]);
-    let summary: serde_json::Value =
-        serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
+    let summary = json(&out.join("summary.json"));
     assert_eq!(summary["samples"].as_array().map(Vec::len), Some(4));
     assert_eq!(summary["bases"].as_array().map(Vec::len), Some(4));
     let tumours = summary["calls"][0]["tumours"].as_array().expect("each tumour");

@@ -1,21 +1,11 @@
 //! `call --signatures`: exposures of mutational signatures in summary.json and in the report.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{Data, data, run, scratch, signature_matrix};
+use crate::common::{Data, data, run, scratch, signature_matrix, summary, text};
 use crate::schema::assert_fits;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
-fn summary(out: &Path) -> Value {
-    let text = fs::read(out.join("summary.json")).expect("a summary");
-    serde_json::from_slice(&text).expect("JSON")
-}
 
 #[test]
 fn exposures_are_in_the_summary_and_the_report() {

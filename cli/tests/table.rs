@@ -7,7 +7,7 @@ use std::process::Command;
 
 use genuma_flash::{EntryBatch, PageEncoding, TablePageReader, TableSpec, TableWriter};
 
-use crate::common::{installed, names, run, scratch};
+use crate::common::{installed, names, run, scratch, text};
 
 /// Counts of each k-mer, by sample.
 type Counts = BTreeMap<String, Vec<u32>>;
@@ -31,10 +31,6 @@ fn fastq(length: usize, seed: u64, reads: usize) -> String {
         format!("@r{i}\n{}\n+\n{}\n", String::from_utf8(seq).expect("ASCII"), "I".repeat(100))
     };
     (0..reads).map(&mut read).collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Counts reads into a table.

@@ -5,13 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    DETERMINISTIC_RESULTS, Data, SharedFixture, called, data, gunzip, gzip, names, read_without_provenance, run,
-    scratch,
+    DETERMINISTIC_RESULTS, Data, PATIENT, SharedFixture, called, data, gunzip, gzip, names, read_without_provenance,
+    run, scratch, text,
 };
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// Padding of the targets in these tests, in bp.
 const PADDING_BP: usize = 150;
@@ -282,9 +278,8 @@ fn a_distributed_call_has_the_same_targets() {
 #[test]
 fn each_of_several_tumours_has_its_depth() {
     let Capture { data, intervals, .. } = capture();
-    let size = ["--genome-length", "200000", "--contigs", "2", "--seed", "3", "--snvs", "40", "--indels", "24"];
-    let sample = ["--svs", "8", "--largest-sv", "5000", "--depth-tumor", "12", "--depth-normal", "1"];
-    let second = Data::simulate("shallow-tumour", &[&size[..], &sample, &["--reads-seed", "9"]].concat());
+    let sample = ["--depth-tumor", "12", "--depth-normal", "1", "--reads-seed", "9"];
+    let second = Data::simulate("shallow-tumour", &[&PATIENT[..], &sample].concat());
     let folder = scratch("several-targets");
     let lines = intervals.iter().map(|(contig, start, end)| format!("{contig}\t{}\t{end}\t+\tx\n", start + 1));
     let list = format!("@HD\tVN:1.6\n@SQ\tSN:extra\tLN:3000\n{}", lines.collect::<String>());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{genuma, installed, run, scratch};
+use crate::common::{genuma, installed, json, run, scratch};
 use serde_json::Value;
 
 /// Default options of the simulated patient: 300 kb and a tumour.
@@ -44,10 +44,6 @@ fn track_args(patient: &Path, later: &Path, options: &[&str]) -> Vec<String> {
     all.extend(["--reference".to_owned(), file(patient, "genome.fa")]);
     all.extend(options.iter().map(|o| (*o).to_owned()));
     all
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 /// Number of variants with each verdict, of the first sample.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, read_without_provenance, run, run_all_steps};
+use crate::common::{Data, json, read_without_provenance, run, run_all_steps};
 
 /// Contig, position, reference and alternative bases.
 type Variant = [String; 4];
@@ -81,8 +81,7 @@ fn germline_variants_are_told_by_population_and_allele_fraction() {
     assert!(columns.ends_with("FORMAT\tTUMOR") && !vcf.contains("##normal_sample") && !vcf.contains(";NLOD="));
     let records = vcf.lines().filter(|line| !line.starts_with('#'));
     assert!(records.clone().count() > 300 && records.clone().all(|line| line.split('\t').count() == 10));
-    let summary: serde_json::Value =
-        serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
+    let summary = json(&out.join("summary.json"));
     assert_eq!(summary["has_normal"], false);
     assert!(summary["sample_summary"]["pair"].is_null() && summary["warnings"].as_array().is_some_and(Vec::is_empty));
     let report = fs::read_to_string(out.join("report.html")).expect("a report");

@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_reads::dna::reverse_complement;
-use serde_json::Value;
 
-use crate::common::{Data, assert_same, bgzip, gunzip, gzip, installed, records, run, run_all_steps, scratch};
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
+use crate::common::{
+    Data, assert_same, bgzip, gunzip, gzip, installed, json, records, run, run_all_steps, scratch, text,
+};
 
 /// A read pair: name without UMI, UMI, bases of both mates.
 struct UmiPair {
@@ -131,10 +128,6 @@ const INLINE: [&str; 3] = ["--umi", "6M1S+T", "+T"];
 fn vcf_records(out: &Path) -> Vec<String> {
     let vcf = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     vcf.lines().filter(|line| !line.starts_with("##")).map(str::to_owned).collect()
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
 /// Counts of the ledger lines that contain `text`.

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use serde_json::Value;
 
 mod cleanup;
 
@@ -42,6 +43,23 @@ pub fn genuma() -> Command {
     let mut genuma = Command::new(env!("CARGO_BIN_EXE_genuma"));
     genuma.stdin(Stdio::null()).env_remove("COLUMNS");
     genuma
+}
+
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A JSON file.
+#[track_caller]
+pub fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
+/// The summary of a call.
+#[track_caller]
+pub fn summary(out: &Path) -> Value {
+    json(&out.join("summary.json"))
 }
 
 /// Exit code and output of a run.
@@ -108,14 +126,13 @@ impl Data {
 
     /// Arguments of a call of this pair into `out`.
     pub fn call(&self, out: &Path) -> Vec<String> {
-        let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-        let mut args = vec!["call".to_owned(), "--tumor".to_owned()];
-        args.extend(self.tumor.iter().map(|p| text(p)));
-        args.push("--normal".to_owned());
-        args.extend(self.normal.iter().map(|p| text(p)));
-        args.extend(self.reference.iter().flat_map(|path| ["--reference".to_owned(), text(path)]));
-        args.extend(["-o".to_owned(), text(out)]);
-        args
+        let mut args = vec!["call", "--tumor"];
+        args.extend(self.tumor.iter().map(|path| text(path)));
+        args.push("--normal");
+        args.extend(self.normal.iter().map(|path| text(path)));
+        args.extend(self.reference.iter().flat_map(|path| ["--reference", text(path)]));
+        args.extend(["-o", text(out)]);
+        args.into_iter().map(str::to_owned).collect()
     }
 
     /// Arguments of a call of these samples with further options.
@@ -153,14 +170,29 @@ impl Data {
     }
 }
 
-/// A pair of 200 kbp with variants of all kinds at 30x; simulated once per test binary.
+/// Options of the genome and the variants of [`data`], for further samples of the same patient.
+pub const PATIENT: [&str; 14] = [
+    "--genome-length",
+    "140000",
+    "--contigs",
+    "2",
+    "--seed",
+    "3",
+    "--snvs",
+    "40",
+    "--indels",
+    "24",
+    "--svs",
+    "8",
+    "--largest-sv",
+    "5000",
+];
+
+/// A pair of 140 kbp with variants of all kinds at 30x; simulated once per test binary. Most tests call it: the number
+/// of its reads decides how long they take.
 pub fn data() -> &'static Data {
     static DATA: SharedFixture<Data> = SharedFixture::new();
-    DATA.get_or_init(|| {
-        let size = ["--genome-length", "200000", "--contigs", "2", "--seed", "3"];
-        let variants = ["--snvs", "40", "--indels", "24", "--svs", "8", "--largest-sv", "5000"];
-        Data::simulate("data", &[size.as_slice(), &variants].concat())
-    })
+    DATA.get_or_init(|| Data::simulate("data", &PATIENT))
 }
 
 /// Results of a call of [`data`] with default options; made once per test binary.
@@ -350,15 +382,15 @@ pub fn two_genes(reference: &Path) -> String {
         format!("{name}\ttest\t{kind}\t{range}\t.\t+\t{phase}\t{attributes}\n")
     };
     [
-        line("gene", "1001\t40000", ".", "ID=gene:G1;Name=ABC1;biotype=protein_coding"),
-        line("mRNA", "1001\t40000", ".", "ID=transcript:T1;Parent=gene:G1;biotype=protein_coding;tag=MANE_Select"),
-        line("exon", "1001\t2000", ".", "Parent=transcript:T1"),
-        line("exon", "20001\t40000", ".", "Parent=transcript:T1"),
-        line("CDS", "1101\t2000", "0", "Parent=transcript:T1"),
-        line("CDS", "20001\t39000", "0", "Parent=transcript:T1"),
-        line("gene", "50001\t90000", ".", "ID=gene:G2;Name=LNC2;biotype=lncRNA"),
-        line("lnc_RNA", "50001\t90000", ".", "ID=transcript:T2;Parent=gene:G2;biotype=lncRNA"),
-        line("exon", "50001\t90000", ".", "Parent=transcript:T2"),
+        line("gene", "501\t20000", ".", "ID=gene:G1;Name=ABC1;biotype=protein_coding"),
+        line("mRNA", "501\t20000", ".", "ID=transcript:T1;Parent=gene:G1;biotype=protein_coding;tag=MANE_Select"),
+        line("exon", "501\t1000", ".", "Parent=transcript:T1"),
+        line("exon", "10001\t20000", ".", "Parent=transcript:T1"),
+        line("CDS", "551\t1000", "0", "Parent=transcript:T1"),
+        line("CDS", "10001\t19500", "0", "Parent=transcript:T1"),
+        line("gene", "25001\t45000", ".", "ID=gene:G2;Name=LNC2;biotype=lncRNA"),
+        line("lnc_RNA", "25001\t45000", ".", "ID=transcript:T2;Parent=gene:G2;biotype=lncRNA"),
+        line("exon", "25001\t45000", ".", "Parent=transcript:T2"),
     ]
     .concat()
 }
