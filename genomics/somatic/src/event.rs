@@ -9,7 +9,9 @@ use crate::change::{
     self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
     change_sort_position, is_same_breakpoint, is_small_variant,
 };
-use crate::genotype::{ErrorFrequency, Filter, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, phred_of_log_odds};
+use crate::genotype::{
+    ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, phred_of_log_odds,
+};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
@@ -203,13 +205,56 @@ fn filter_two_molecule_calls(calls: &mut [VariantCall], thresholds: &CallThresho
     }
 }
 
-/// Adjusts the qualities of small variants to the mutation frequency of this sample (empirical Bayes; Efron 2010,
-/// "Large-scale inference"). The prior assumes one mutation in exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`)
-/// bases. If hardly any call is certain, as in a normal compared with itself, mutations are rarer than the prior but
-/// errors are not, so all qualities are lowered. If many calls are certain, the qualities are raised, but only where
-/// the error rate is measured: otherwise more errors than mutations would be added. With tumour cells in the normal,
-/// qualities that germline variants limit are raised too, because the share of germline variants among the calls does
-/// not depend on errors.
+/// Frequency of mutations among the calls of one kind, learned from their qualities (empirical Bayes; Efron 2010,
+/// "Large-scale inference").
+struct MutationFrequency {
+    /// Number of mutations that the prior assumes, with pseudo-calls.
+    expected: f64,
+    /// Estimated number of mutations, with pseudo-calls.
+    estimated: f64,
+    /// Maximum log-odds (natural) that are added to a quality.
+    max_shift: f64,
+}
+
+impl MutationFrequency {
+    /// Learns the frequency from the qualities of the calls, in natural-log units. `expected` is the number of
+    /// mutations that the prior assumes.
+    fn learn(qualities_nats: &[f64], expected: f64, max_shift: f64) -> MutationFrequency {
+        let pseudo_calls = GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls;
+        let expected = expected + pseudo_calls;
+        let mut frequency = MutationFrequency { expected, estimated: expected, max_shift };
+        for _ in 0..GENOTYPE_MODEL_PARAMS.frequency_iterations {
+            // docs/model/genotype.md (12)
+            let found: f64 = qualities_nats.iter().map(|&quality| frequency.probability(quality)).sum();
+            frequency.estimated = found + pseudo_calls;
+        }
+        frequency
+    }
+
+    /// Log-odds (natural) to add to all qualities.
+    fn shift(&self) -> f64 {
+        (self.estimated / self.expected).ln().min(self.max_shift)
+    }
+
+    /// Probability that a call of this quality (natural-log units) is a mutation.
+    fn probability(&self, quality: f64) -> f64 {
+        1.0 / (1.0 + (-quality - self.shift()).exp())
+    }
+
+    /// Log-odds (natural) to add to the quality of one of the calls, according to all other calls: a call is no
+    /// evidence for the frequency that adjusts its own quality.
+    fn shift_without(&self, quality: f64) -> f64 {
+        ((self.estimated - self.probability(quality)) / self.expected).ln().min(self.max_shift)
+    }
+}
+
+/// Adjusts the qualities of small variants to the mutation frequency of this sample. The prior assumes one mutation in
+/// exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain, as in a normal compared
+/// with itself, mutations are rarer than the prior but errors are not, so all qualities are lowered. If many calls are
+/// certain, the qualities are raised, but only where the error rate is measured: otherwise more errors than mutations
+/// would be added. With tumour cells in the normal, qualities that germline variants limit are raised too, because the
+/// share of germline variants among the calls does not depend on errors. No quality is raised above the log-odds over
+/// alleles that normal and tumour share.
 fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     if thresholds.known_bases == 0 {
         return;
@@ -218,34 +263,29 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     let is_raised = thresholds.may_raise_quality || thresholds.normal_has_tumour_cells;
     let max_shift = if is_raised { f64::INFINITY } else { 0.0 };
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
+    let to_nats = |quality: f64| quality * std::f64::consts::LN_10 / 10.0;
+    let is_counted = |genotype: &GenotypingResult| genotype.filters.iter().all(|&f| f == Filter::LowQuality);
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
-        let is = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
-        let filtered = |c: &VariantCall| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
-        let qualities_nats: Vec<f64> = calls
+        let is_adjusted = |c: &VariantCall| {
+            c.error_frequency == kind && matches!(c.change, Change::Allele { .. }) && c.genotype.quality > 0.0
+        };
+        let qualities: Vec<f64> = calls
             .iter()
-            .filter(|c| is(c) && !filtered(c) && c.genotype.quality > 0.0)
-            .map(|c| c.genotype.quality * std::f64::consts::LN_10 / 10.0)
+            .filter(|c| is_adjusted(c) && is_counted(&c.genotype))
+            .map(|c| to_nats(c.genotype.quality))
             .collect();
-        let mut shift = 0.0f64;
-        for _ in 0..GENOTYPE_MODEL_PARAMS.frequency_iterations {
-            // docs/model/genotype.md (12)
-            let expected_true: f64 = qualities_nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
-            shift = ((expected_true + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls)
-                / (expected + GENOTYPE_MODEL_PARAMS.frequency_pseudo_calls))
-                .ln()
-                .min(max_shift);
-        }
-        let shift = phred_of_log_odds(shift);
-        for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {
-            if genotype.quality <= 0.0 {
-                continue;
-            }
-            let limit = if raises_germline_limit_only {
-                let QualityLimits { against_error, against_shared, .. } = genotype.limits;
-                phred_of_log_odds(against_error.min(against_shared)) + shift.min(0.0)
-            } else {
-                f64::INFINITY
+        let frequency = MutationFrequency::learn(&qualities, expected, max_shift);
+        for genotype in calls.iter_mut().filter(|c| is_adjusted(c)).map(|c| &mut c.genotype) {
+            let shift = phred_of_log_odds(match is_counted(genotype) {
+                true => frequency.shift_without(to_nats(genotype.quality)),
+                false => frequency.shift(),
+            });
+            let QualityLimits { against_error, against_shared, .. } = genotype.limits;
+            let error_limit = match raises_germline_limit_only {
+                true => phred_of_log_odds(against_error) + shift.min(0.0),
+                false => f64::INFINITY,
             };
+            let limit = error_limit.min(phred_of_log_odds(against_shared));
             genotype.quality = (genotype.quality + shift).min(limit).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
             if genotype.quality < thresholds.min_quality {
                 genotype.filters.insert(Filter::LowQuality);
@@ -259,7 +299,6 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 /// Builds the events: merges calls of the same change and combines junctions of one event. Events are sorted by the
 /// position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
-    // The frequency of mutations may raise the qualities again.
     shared_alleles::limit_quality_by_shared_alleles(&mut calls, thresholds.min_quality);
     adjust_quality_by_frequency(&mut calls, thresholds);
     if thresholds.has_unknown_duplicates {

@@ -278,8 +278,8 @@ pub struct GenotypingParams {
     pub has_fixed_fragment_ends: bool,
     /// Whether the call has a normal sample.
     pub has_normal: bool,
-    /// Whether the change adds or removes a unit of a tandem repeat of two or more units.
-    pub changes_short_repeat: bool,
+    /// Whether the change is a substitution or a short indel.
+    pub is_small_variant: bool,
     /// Orientation on the contig of the reads that pass a long homopolymer before a substitution to its base, which may
     /// be errors of these reads; `None` if there is no such homopolymer.
     pub phasing_error_strand: Option<bool>,
@@ -349,7 +349,7 @@ impl GenotypingParams {
             admixture: Admixture::default(),
             has_fixed_fragment_ends: false,
             has_normal: true,
-            changes_short_repeat: false,
+            is_small_variant: true,
             phasing_error_strand: None,
             is_linked: false,
             haplotype_log_ratio: None,
@@ -357,16 +357,24 @@ impl GenotypingParams {
         }
     }
 
+    /// Natural logarithm of the prior odds of a germline variant, over a somatic change.
+    fn germline_prior_log_odds(&self) -> f64 {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        // In a normal with tumour cells the reads of both look alike, so the frequency of germline variants decides.
+        let has_tumour_cells = self.admixture.tumour_in_normal_ratio > 0.0;
+        let unknown_log_odds = match self.error_frequency {
+            ErrorFrequency::Common if has_tumour_cells => p.germline_in_tumour_cells_log_odds,
+            _ => p.missed_germline_log_odds,
+        };
+        self.population_frequency.germline_prior_log_odds(unknown_log_odds)
+    }
+
     /// Natural logarithm of the prior odds of an allele that normal and tumour share, over a somatic change.
     fn shared_prior_log_odds(&self) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         let linked = if self.is_linked { (p.linked_allele_log_odds - self.cluster_log_odds).max(0.0) } else { 0.0 };
-        // Copies of a sequence differ less often in indels and junctions than in substitutions, except for lengths of
-        // repeats.
-        let rare = match self.error_frequency {
-            ErrorFrequency::Rare if !self.changes_short_repeat => p.rare_allele_ratio.ln(),
-            _ => 0.0,
-        };
+        // Copies of a sequence differ in indels as rarely, relative to substitutions, as mutations do.
+        let rare = if self.is_small_variant { 0.0 } else { p.rare_allele_ratio.ln() };
         let repeat = (1.0 + self.slippage_rate.rate / p.shared_slippage_rate).ln();
         p.shared_allele_log_odds + linked + rare + repeat
     }
@@ -724,10 +732,17 @@ pub fn genotype_change(
         f64::from(t.alternative) * f64::from(params.num_molecules[0]) / f64::from(params.num_molecules[1].max(1));
     // This does not hold for repeat lengths: reads that end in the repeat support no allele.
     let expected = if n.alternative == 0 && params.error_frequency == ErrorFrequency::Rare { expected } else { 0.0 };
+    // An allele of unknown fraction (Poisson counts, averaged over all fractions) is missing in the normal more often.
+    let shared_expected = if expected > 0.0 {
+        let ratio = expected / f64::from(t.alternative);
+        f64::from(t.alternative + 1) * (1.0 + ratio).ln()
+    } else {
+        0.0
+    };
     // docs/model/genotype.md (8)
     // Without a normal, `tumour_only.rs` compares with germline variants when all calls are known.
     let against_germline = match params.has_normal {
-        true => (somatic - germline).max(expected) - params.population_frequency.germline_prior_log_odds(true),
+        true => (somatic - germline).max(expected) - params.germline_prior_log_odds(),
         false => f64::INFINITY,
     };
     // docs/model/genotype.md (21). With several tumours the fractions of each are unknown, so they are not compared
@@ -739,7 +754,7 @@ pub fn genotype_change(
                 - params
                     .phasing_error_strand
                     .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(normal, tumour, strand));
-            (params.haplotype_log_ratio.unwrap_or(own).max(expected) - params.shared_prior_log_odds())
+            (params.haplotype_log_ratio.unwrap_or(own).max(shared_expected) - params.shared_prior_log_odds())
                 .min(other_than_errors)
         }
         false => f64::INFINITY,
@@ -903,15 +918,16 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_short_repeats_may_be_shared() {
-        let quality = |changes_short_repeat| {
+    fn absence_in_the_normal_proves_less_for_alleles_of_few_molecules() {
+        let quality = |in_tumour, normal_depth| {
             let params = GenotypingParams {
-                changes_short_repeat,
-                num_molecules: [28, 54],
+                num_molecules: [normal_depth, 54],
                 ..GenotypingParams::for_error_frequency(ErrorFrequency::Rare)
             };
-            genotype_change(&votes(0, 28), &[votes(3, 54)], params).quality
+            genotype_change(&votes(0, normal_depth), &[votes(in_tumour, 54)], params).quality
         };
-        assert!(quality(false) > quality(true) + 10.0);
+        assert!(quality(3, 28) < 8.0);
+        assert!(quality(10, 28) > quality(3, 28) + 8.0);
+        assert!(quality(3, 100) > quality(3, 28) + 5.0);
     }
 }

@@ -10,10 +10,15 @@ pub(crate) struct GenotypeModelParams {
     /// Log prior odds of a germline variant that the reads of the normal missed, over a somatic variant (formula 8).
     /// Unit: natural-log units. Source: empirical; not fitted. If higher: more depth in the normal is needed.
     pub(crate) missed_germline_log_odds: f64,
+    /// Log prior odds of a germline variant over a somatic one, for a substitution or repeat length, if the normal has
+    /// tumour cells (formula 8). Unit: natural-log units. Source: fit on five sets `tin20` of `bench/assays.py`
+    /// (docs/evidence/2026-11-28-priors-of-alleles.md). If higher: more mutations with reads in the normal are
+    /// filtered.
+    pub(crate) germline_in_tumour_cells_log_odds: f64,
     /// Log prior odds of an allele of any fraction that normal and tumour share (sequence copies that the reference has
-    /// once, mosaics, errors at this position), over a somatic substitution or length change of a repeat (formula 21).
-    /// Unit: natural-log units. Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed
-    /// where the tumour has a low fraction.
+    /// once, mosaics, errors at this position), over a somatic small variant (formula 21). Unit: natural-log units.
+    /// Source: chosen, as frequent as mutations. If higher: more depth in the normal is needed where the tumour has a
+    /// low fraction.
     pub(crate) shared_allele_log_odds: f64,
     /// Maximum fraction of an allele that normal and tumour share (formula 21). Unit: fraction. Source: chosen; one
     /// copy of three has one third, and more is a germline variant (formula 8). If higher: more depth in the normal is
@@ -52,9 +57,13 @@ pub(crate) struct GenotypeModelParams {
     /// the estimate) are more frequent than other shared alleles (formula 21). Unit: probability in a read. Source:
     /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
     pub(crate) shared_slippage_rate: f64,
-    /// Weight of equal numbers of mutations and of alleles that normal and tumour share, when their odds are learned
-    /// from the calls (formula 27). Unit: calls. Source: chosen. If higher: more alleles in both samples are needed to
-    /// lower qualities.
+    /// Share of alleles that normal and tumour share among them and mutations, before it is learned from the calls
+    /// (formula 27). Unit: share of alleles. Source: fit on real normals that were dealt against themselves (deals 0 to
+    /// 5 of docs/evidence/2026-11-28-priors-of-alleles.md). If higher: more calls of few molecules are filtered in
+    /// samples with few mutations.
+    pub(crate) shared_allele_share: f64,
+    /// Weight of `shared_allele_share` when it is learned from the calls (formula 27). Unit: calls. Source: chosen. If
+    /// higher: more calls are needed to change the share.
     pub(crate) shared_odds_weight: f64,
     /// Minimum length of a homopolymer after which reads may show its base instead of the next one (formula 26). Unit:
     /// bases. Source: chosen; reads lose phase in longer homopolymers. If higher: more calls of one strand beside
@@ -180,9 +189,9 @@ pub(crate) struct GenotypeModelParams {
     /// Number of allele fractions at which the likelihood of an allele of another person is computed (formula 13).
     /// Unit: fractions. Source: chosen. If higher: finer and slower.
     pub(crate) num_foreign_fractions: usize,
-    /// Number of germline indels outside repeats and of junctions per germline substitution (formula 13). Unit: ratio.
-    /// Source: about one indel in ten variants of a human genome, half of them in repeats. If higher: more indels get
-    /// the filter `contamination`.
+    /// Number of germline indels outside repeats and of junctions per germline substitution (formulas 13 and 21). Unit:
+    /// ratio. Source: about one indel in ten variants of a human genome, half of them in repeats. If higher: more
+    /// indels get the filter `contamination`, and structural variants a lower quality.
     pub(crate) rare_allele_ratio: f64,
     /// Minimum number of molecules of the normal with the allele for the allele to count as germline (formula 10).
     /// Unit: molecules. Source: empirical; not fitted. If higher: fewer calls get the filter `germline`.
@@ -254,6 +263,7 @@ pub(crate) struct GenotypeModelParams {
 pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParams {
     somatic_prior_log_odds: 11.0,
     missed_germline_log_odds: 2.4,
+    germline_in_tumour_cells_log_odds: 3.1,
     shared_allele_log_odds: 0.0,
     max_shared_fraction: 0.35,
     linked_allele_log_odds: 4.1,
@@ -264,6 +274,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_linked_differences: 2,
     max_copy_distance_bp: 500,
     shared_slippage_rate: 1e-3,
+    shared_allele_share: 0.8,
     shared_odds_weight: 10.0,
     min_phasing_homopolymer_bases: 8,
     germline_log_odds: 4.1,

@@ -32,15 +32,14 @@ pub enum PopulationFrequency {
 }
 
 impl PopulationFrequency {
-    /// Natural logarithm of the prior odds that an allele is germline rather than somatic. If there is a normal, the
-    /// odds are those of an allele that the normal seems to lack, otherwise those of any allele of the tumour.
-    pub(crate) fn germline_prior_log_odds(self, has_normal: bool) -> f64 {
+    /// Natural logarithm of the prior odds that an allele is germline rather than somatic. `unknown_log_odds` are the
+    /// odds without known variants.
+    pub(crate) fn germline_prior_log_odds(self, unknown_log_odds: f64) -> f64 {
         let p = &GENOTYPE_MODEL_PARAMS;
         // docs/model/genotype.md (15)
-        let any = if has_normal { p.missed_germline_log_odds } else { p.germline_log_odds };
-        let unlisted = any + p.unlisted_germline_share.ln();
+        let unlisted = unknown_log_odds + p.unlisted_germline_share.ln();
         match self {
-            PopulationFrequency::NoKnownVariants => any,
+            PopulationFrequency::NoKnownVariants => unknown_log_odds,
             PopulationFrequency::Unlisted => unlisted,
             PopulationFrequency::Listed(frequency) => {
                 let carriers = 1.0 - (1.0 - frequency).powi(2);
@@ -125,18 +124,20 @@ mod tests {
 
     #[test]
     fn frequent_alleles_are_more_probably_inherited() {
+        let p = &GENOTYPE_MODEL_PARAMS;
+        let with_normal = p.missed_germline_log_odds;
         let odds = [
             PopulationFrequency::Unlisted,
             PopulationFrequency::Listed(1e-9),
             PopulationFrequency::Listed(1e-4),
             PopulationFrequency::Listed(0.3),
         ]
-        .map(|frequency| frequency.germline_prior_log_odds(true));
+        .map(|frequency| frequency.germline_prior_log_odds(with_normal));
         assert_eq!(odds[0], odds[1]);
         assert!(odds[0] < 0.0 && odds[1] < odds[2] && odds[2] < odds[3], "{odds:?}");
-        assert!(PopulationFrequency::NoKnownVariants.germline_prior_log_odds(true) > odds[0]);
+        assert!(PopulationFrequency::NoKnownVariants.germline_prior_log_odds(with_normal) > odds[0]);
         // Without a normal nothing was compared yet.
-        let without_normal = PopulationFrequency::Unlisted.germline_prior_log_odds(false);
+        let without_normal = PopulationFrequency::Unlisted.germline_prior_log_odds(p.germline_log_odds);
         assert!(without_normal > odds[0] && without_normal < odds[3]);
     }
 }

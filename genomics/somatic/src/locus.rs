@@ -265,7 +265,7 @@ impl Locus {
                 admixture,
                 has_fixed_fragment_ends: evidence.has_fixed_fragment_ends(),
                 has_normal,
-                changes_short_repeat: repeat_length_change::changes_short_repeat(&self.contig, f),
+                is_small_variant: is_small_variant(&contig_change.change),
                 phasing_error_strand: repeat_length_change::phasing_error_strand(&self.contig, f),
                 is_linked: linkage[f].is_linked,
                 haplotype_log_ratio: linkage[f].haplotype_log_ratio,

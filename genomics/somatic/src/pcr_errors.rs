@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::genotype::{AlleleSupport, ErrorFrequency};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
-use crate::mixture;
+use crate::mixture::KindOdds;
 
 /// Number of pairs with an allele and number of all pairs, for each orientation (F1R2, F2R1).
 type PairCounts = [[u32; 2]; 2];
@@ -120,8 +120,7 @@ impl PcrErrorModel {
             let likelihoods: Vec<[f64; 2]> =
                 calls.iter().map(|tumours| log_likelihoods_of_call(tumours, num_templates)).collect();
             let log_ratios: Vec<f64> = likelihoods.iter().map(|[error, mutation]| error - mutation).collect();
-            let error_log_odds =
-                mixture::learn_mixture_log_odds(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight);
+            let error_log_odds = KindOdds::learn(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight).log_odds;
             let share = 1.0 / (1.0 + (-error_log_odds).exp());
             let either = |&[error, mutation]: &[f64; 2]| {
                 log_weighted_mean([(share, error), (1.0 - share, mutation)].into_iter())

@@ -51,14 +51,6 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
     })
 }
 
-/// Whether change `f` of a contig adds a unit to a short tandem repeat or removes one, so that there are two units or
-/// more before or after it.
-pub(crate) fn changes_short_repeat(contig: &AlignedContig, f: usize) -> bool {
-    changed_units(contig, f).is_some_and(|(repeat, before)| {
-        repeat.unit <= MAX_SHORT_REPEAT_UNIT_BP && repeat.len().max(before) >= 2 * repeat.unit
-    })
-}
-
 /// If change `f` substitutes a base next to a long homopolymer by the homopolymer's base: the orientation on the contig
 /// of the reads that pass the homopolymer first. Phasing makes their next base the homopolymer's more often than any
 /// other base is wrong.

@@ -6,17 +6,19 @@ use crate::change::is_small_variant;
 use crate::genotype::QualityLimits;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
-use crate::mixture;
+use crate::mixture::KindOdds;
 
-/// Log-odds (natural) of shared alleles over mutations, from the log-odds of each call over a shared allele; at least
-/// 0.
-fn fit_log_odds(against_shared: &[f64]) -> f64 {
+/// Learns the odds of shared alleles over mutations, from the log-odds (natural) of each call over a shared allele.
+fn learn_shared_odds(against_shared: &[f64]) -> KindOdds {
+    let p = &GENOTYPE_MODEL_PARAMS;
     let log_ratios: Vec<f64> = against_shared.iter().map(|against| -against).collect();
     // docs/model/genotype.md (27)
-    mixture::learn_mixture_log_odds(&log_ratios, 0.5, GENOTYPE_MODEL_PARAMS.shared_odds_weight).max(0.0)
+    KindOdds::learn(&log_ratios, p.shared_allele_share, p.shared_odds_weight)
 }
 
-/// Limits the qualities of small changes by the learned odds. Calls below `min_quality` get the filter.
+/// Learns the odds of shared alleles over mutations from the small changes, and corrects their log-odds over shared
+/// alleles. Where shared alleles are more frequent than mutations, this limits the qualities. Calls below `min_quality`
+/// get the filter.
 pub(crate) fn limit_quality_by_shared_alleles(calls: &mut [VariantCall], min_quality: f64) {
     let is_allele = |limits: &QualityLimits| {
         limits.against_error > 0.0 && limits.against_germline > 0.0 && limits.against_shared.is_finite()
@@ -26,10 +28,14 @@ pub(crate) fn limit_quality_by_shared_alleles(calls: &mut [VariantCall], min_qua
         .filter(|call| is_small_variant(&call.change) && is_allele(&call.genotype.limits))
         .map(|call| call.genotype.limits.against_shared)
         .collect();
-    let log_odds = fit_log_odds(&against_shared);
-    for call in calls.iter_mut().filter(|call| is_small_variant(&call.change)) {
-        let log_odds_of_mutation = call.genotype.limits.against_shared - log_odds;
-        call.genotype.limit_quality(log_odds_of_mutation, min_quality);
+    let odds = learn_shared_odds(&against_shared);
+    for genotype in calls.iter_mut().filter(|call| is_small_variant(&call.change)).map(|call| &mut call.genotype) {
+        let log_odds = match is_allele(&genotype.limits) {
+            true => odds.log_odds_without(-genotype.limits.against_shared),
+            false => odds.log_odds,
+        };
+        genotype.limits.against_shared -= log_odds;
+        genotype.limit_quality(genotype.limits.against_shared, min_quality);
     }
 }
 
@@ -39,11 +45,17 @@ mod tests {
 
     #[test]
     fn alleles_of_both_samples_lower_the_odds_of_mutations() {
-        assert_eq!(fit_log_odds(&[]), 0.0);
-        assert_eq!(fit_log_odds(&[12.0; 40]), 0.0);
-        let shared = fit_log_odds(&[-6.0; 40]);
-        assert!((2.0..2.4).contains(&shared), "{shared}");
-        let mixed = fit_log_odds(&[vec![-6.0; 40], vec![12.0; 40]].concat());
-        assert!(mixed < 0.1, "{mixed}");
+        let log_odds = |against_shared: &[f64]| learn_shared_odds(against_shared).log_odds;
+        let prior = log_odds(&[]);
+        assert!(prior > 0.0);
+        assert!(log_odds(&[12.0; 40]) < 0.0);
+        assert!(log_odds(&[-6.0; 40]) > prior);
+        let mixed = log_odds(&[vec![-6.0; 40], vec![12.0; 40]].concat());
+        assert!(mixed < prior, "{mixed}");
+    }
+    #[test]
+    fn a_single_allele_is_no_evidence_for_its_own_kind() {
+        let single = learn_shared_odds(&[12.0]);
+        assert!((single.log_odds_without(-12.0) - learn_shared_odds(&[]).log_odds).abs() < 1e-9);
     }
 }

@@ -6,7 +6,7 @@ use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
-use crate::mixture;
+use crate::mixture::KindOdds;
 
 /// Distribution of the fractions of heterozygous germline alleles in the tumours: a normal distribution around one
 /// half, mixed with a uniform distribution for alleles whose copy number changed.
@@ -105,7 +105,7 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
     let prior_share = 1.0 / (1.0 + (-prior).exp());
     // docs/model/genotype.md (20)
-    mixture::learn_mixture_log_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight)
+    KindOdds::learn(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight).log_odds
 }
 
 /// Sets the quality of all calls without a normal: the evidence against an error and against a germline variant,
@@ -133,10 +133,15 @@ pub(crate) fn set_tumour_only_qualities_and_filters(calls: &mut [VariantCall], m
         .filter(|(call, _)| is_certain(call) && call.population_frequency == any_unlisted)
         .map(|(_, likelihoods)| likelihoods.germline(fractions))
         .collect();
-    let unlisted_prior = learn_germline_log_odds(&unlisted, any_unlisted.germline_prior_log_odds(false));
+    let unlisted_prior = learn_germline_log_odds(
+        &unlisted,
+        any_unlisted.germline_prior_log_odds(GENOTYPE_MODEL_PARAMS.germline_log_odds),
+    );
     for (call, likelihoods) in calls.iter_mut().zip(likelihoods) {
         let prior = match call.population_frequency {
-            PopulationFrequency::Listed(_) => call.population_frequency.germline_prior_log_odds(false),
+            PopulationFrequency::Listed(_) => {
+                call.population_frequency.germline_prior_log_odds(GENOTYPE_MODEL_PARAMS.germline_log_odds)
+            }
             PopulationFrequency::NoKnownVariants | PopulationFrequency::Unlisted => unlisted_prior,
         };
         let against_germline = -likelihoods.germline(fractions).ln() - prior;
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_odds_of_unlisted_alleles_are_learned() {
-        let prior = PopulationFrequency::Unlisted.germline_prior_log_odds(false);
+        let prior = PopulationFrequency::Unlisted.germline_prior_log_odds(GENOTYPE_MODEL_PARAMS.germline_log_odds);
         assert!((learn_germline_log_odds(&[], prior) - prior).abs() < 1e-9);
         // 150 alleles that are clearly somatic beside 50 that may be germline, and the other way round.
         let alleles = |somatic: usize, germline: usize| [vec![0.02; somatic], vec![6.0; germline]].concat();
