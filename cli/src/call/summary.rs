@@ -8,8 +8,10 @@ use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::{AdditionalTumourSummary, CallSummary, EventPileup, ReportedEvent};
+use genuma_somatic::evidence::LocusEvidence;
 use genuma_somatic::gene_annotation::AnnotationSummary;
 use genuma_somatic::genotype::GenotypingResult;
+use genuma_somatic::haplotype::Haplotype;
 use genuma_somatic::locus::{Locus, VariantCall};
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::provenance::ReferenceIdentity;
@@ -162,22 +164,34 @@ fn build_read_pileups(
     (0..wanted.len()).for_each(|i| by_locus[call(i).locus].push(i));
     let mut pictures = vec![EventPileup::default(); wanted.len()];
     ranges.for_each_range(|loci, contigs, pairs| {
-        let here: Vec<usize> = contigs.iter().flat_map(|&c| by_locus[c as usize].iter().copied()).collect();
-        let draw = |(): &mut (), i: usize| build_read_pileup(call(here[i]), loci, pairs, errors);
+        let here: Vec<usize> = contigs.iter().map(|&c| c as usize).filter(|&c| !by_locus[c].is_empty()).collect();
+        let draw = |(): &mut (), i: usize| -> Vec<EventPileup> {
+            let haplotypes = loci[here[i]].haplotypes(loci);
+            let of_call = |&event: &usize| build_read_pileup(call(event), &loci[here[i]], &haplotypes, pairs, errors);
+            by_locus[here[i]].iter().map(of_call).collect()
+        };
         let drawn = map_in_order(here.len(), threads, || (), draw);
-        here.iter().zip(drawn).for_each(|(&i, picture)| pictures[i] = picture);
+        let events = here.iter().flat_map(|&c| &by_locus[c]);
+        events.zip(drawn.into_iter().flatten()).for_each(|(&i, picture)| pictures[i] = picture);
         Ok::<(), spill::Error>(())
     })?;
     Ok(pictures)
 }
 
-fn build_read_pileup(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair], errors: &ErrorModel) -> EventPileup {
-    let locus = &loci[call.locus];
+/// Builds the read pileup of a call from the reads that reach its change. `haplotypes` are those of its locus.
+fn build_read_pileup(
+    call: &VariantCall,
+    locus: &Locus,
+    haplotypes: &[Haplotype],
+    pairs: &[RecruitedPair],
+    errors: &ErrorModel,
+) -> EventPileup {
     let Some(finding) = locus.contig.changes.get(call.change_index) else { return EventPileup::default() };
     let mut left = [[MAX_CANDIDATE_PAIRS; 2]; MAX_SAMPLES];
     let recruits: Vec<PlacedRead> = locus
         .reads
         .chunk_by(|a, b| a.pair == b.pair)
+        .filter(|mates| mates.iter().any(|read| read.reaches(&finding.contig_range, pairs)))
         .filter(|mates| {
             let pair = mates[0].pair;
             let supports = call.supporting_pairs.binary_search(&pair).is_ok();
@@ -189,7 +203,7 @@ fn build_read_pileup(call: &VariantCall, loci: &[Locus], pairs: &[RecruitedPair]
         .flatten()
         .copied()
         .collect();
-    let evidence = locus.compute_evidence_of_reads(&recruits, loci, pairs, errors);
+    let evidence = LocusEvidence::compute(&locus.contig, haplotypes.into(), &recruits, pairs, errors);
     let votes = evidence.molecule_votes(call.change_index).concat();
     let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
     build_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))

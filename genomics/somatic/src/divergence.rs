@@ -35,15 +35,18 @@ fn is_deamination(change: &Change) -> bool {
 const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
 /// Whether the contig has so many small changes that it comes from another locus. False if nearly all of them are
-/// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack.
-/// `normal_votes` has the normal's votes on each change.
+/// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack, in a cluster.
+/// An inserted element is not in the normal either, but differs from its copy everywhere. `normal_votes` has the normal's
+/// votes on each change.
 pub(crate) fn is_divergent<'a>(
     contig: &AlignedContig,
     normal_votes: impl Iterator<Item = &'a [MoleculeVote]> + Clone,
+    are_clustered: bool,
 ) -> bool {
     let small = || contig.changes.iter().map(|f| &f.change).filter(|change| is_small_variant(change));
     let is_excluded = || {
-        small().all(is_substitution)
+        are_clustered
+            && small().all(is_substitution)
             && normal_votes.clone().all(|votes| {
                 let support = AlleleSupport::from_votes(votes);
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
@@ -186,7 +189,7 @@ mod tests {
 
     /// Whether a contig is divergent if no molecule of the normal covers it.
     fn is_divergent_alone(contig: &AlignedContig) -> bool {
-        is_divergent(contig, std::iter::once(&[][..]))
+        is_divergent(contig, std::iter::once(&[][..]), false)
     }
 
     fn normal_vote(pair: u32, supports: bool) -> MoleculeVote {
@@ -198,10 +201,12 @@ mod tests {
         let cluster: [(&[u8], &[u8]); 5] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"G", b"T"), (b"AC", b"GT")];
         let contig = contig_with(&[cluster, cluster].concat());
         let is_divergent_with = |contig: &AlignedContig, votes: &[MoleculeVote]| {
-            is_divergent(contig, std::iter::repeat_n(votes, contig.changes.len()))
+            is_divergent(contig, std::iter::repeat_n(votes, contig.changes.len()), true)
         };
         let without: Vec<MoleculeVote> = (0..15).map(|pair| normal_vote(pair, false)).collect();
         assert!(!is_divergent_with(&contig, &without));
+        let spread = is_divergent(&contig, std::iter::repeat_n(&without[..], contig.changes.len()), false);
+        assert!(spread, "differences of an inserted element");
         assert!(is_divergent_with(&contig, &without[..14]));
         assert!(is_divergent_with(&contig, &[&without[..], &[normal_vote(15, true)]].concat()));
         let with_indel = contig_with(&[&cluster[..], &cluster[1..], &[(b"AC", b"A")]].concat());

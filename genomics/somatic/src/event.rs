@@ -341,7 +341,9 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
             .iter()
             .copied()
             .filter(|&j| j > i && !taken[j])
-            .find_map(|j| paired_event_class(&kept[i].change, &kept[j].change).map(|class| (j, class)));
+            .filter_map(|j| paired_event_class(&kept[i].change, &kept[j].change).map(|class| (j, class)))
+            // Of an inversion both ends agree, of the others one.
+            .min_by_key(|(_, class)| *class != EventClass::Inv);
         let (class, mut calls) = match partner {
             Some((j, class)) => {
                 taken[j] = true;

@@ -6,6 +6,7 @@
 //! a change is compared with the best one without it. For a length change of a tandem repeat, the repeat length that
 //! the read shows is used instead. The log-odds of both mates and of all duplicates of a molecule are added.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
@@ -14,7 +15,7 @@ use crate::duplication_depth::{
     self, UnchangedAlleleEnds, is_evenly_selected, num_unchanged_molecules, select_evenly_spaced,
 };
 use crate::genotype::{self, ErrorFrequency};
-use crate::haplotype::Haplotype;
+use crate::haplotype::{self, Haplotype};
 use crate::molecule::MoleculeAssignment;
 use crate::molecule_vote::MoleculeVote;
 use crate::read_likelihood::{ReadLikelihoods, compute_read_likelihoods, haplotype_log_odds};
@@ -32,7 +33,9 @@ pub struct LocusEvidence<'a> {
     reads: &'a [PlacedRead],
     pairs: &'a [RecruitedPair],
     errors: &'a ErrorModel,
-    haplotypes: Vec<Haplotype>,
+    haplotypes: Cow<'a, [Haplotype]>,
+    /// For each change, the haplotypes of [`haplotype::haplotypes_by_changed_difference`].
+    differing_haplotypes: Vec<Vec<usize>>,
     read_likelihoods: Vec<ReadLikelihoods<'a>>,
     molecules: MoleculeAssignment,
 }
@@ -50,7 +53,7 @@ impl<'a> LocusEvidence<'a> {
     /// Computes the likelihood of each read on each of the `haplotypes`. The first haplotype is the contig itself.
     pub fn compute(
         contig: &'a AlignedContig,
-        haplotypes: Vec<Haplotype>,
+        haplotypes: Cow<'a, [Haplotype]>,
         placed_reads: &'a [PlacedRead],
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
@@ -64,6 +67,7 @@ impl<'a> LocusEvidence<'a> {
             reads: placed_reads,
             pairs,
             errors,
+            differing_haplotypes: haplotype::haplotypes_by_changed_difference(&haplotypes, contig.changes.len()),
             haplotypes,
             read_likelihoods: likelihoods,
             molecules,
@@ -81,8 +85,13 @@ impl<'a> LocusEvidence<'a> {
             Some(change) => {
                 change.length_log_odds_of_read(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors)
             }
-            None => haplotype_log_odds(likelihoods, &self.haplotypes, f).unwrap_or(0.0),
+            None => self.haplotype_log_odds(likelihoods, f).unwrap_or(0.0),
         }
+    }
+
+    /// Log-odds of one read for change `f` from its haplotypes; `None` if the read does not cover the change.
+    fn haplotype_log_odds(&self, likelihoods: &ReadLikelihoods<'_>, f: usize) -> Option<f64> {
+        haplotype_log_odds(likelihoods, &self.haplotypes, &self.differing_haplotypes[f], f)
     }
 
     /// Makes the vote of a read on change `f` from its log-odds; `None` if the read does not cover the change.
@@ -118,7 +127,7 @@ impl<'a> LocusEvidence<'a> {
         let joined = matches!(contig_change.change, Change::Junction { .. });
         let mut heads: [Vec<u32>; 2] = Default::default();
         for likelihoods in &self.read_likelihoods {
-            let here = haplotype_log_odds(likelihoods, &self.haplotypes, f).is_some();
+            let here = self.haplotype_log_odds(likelihoods, f).is_some();
             let reaches =
                 |begin: &i32| *begin <= at.start as i32 && *begin + likelihoods.read.seq.len() as i32 >= at.end as i32;
             let either = joined && self.reads[likelihoods.read_index].offsets.iter().any(reaches);

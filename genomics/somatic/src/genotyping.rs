@@ -19,6 +19,7 @@ use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::candidate_kmer::KmerDepths;
 use crate::count::{CountingResult, count_solid_kmers};
+use crate::element_insertion;
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
 use crate::genotype::{self, Admixture, ForeignDna};
@@ -228,6 +229,7 @@ impl GenotypingUnit<'_> {
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds);
         event::convert_short_junctions_to_alleles(&mut events, &genome);
+        element_insertion::join_element_junctions(&mut events, &genome);
         ledger.add_produced("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
             let all = events.len();

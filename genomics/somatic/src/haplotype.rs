@@ -5,6 +5,8 @@
 //! would fit poorly to a sequence that lacks only one change. Therefore the haplotypes are: all small changes, none of
 //! them, each change alone, and all except each change.
 
+use std::ops::Range;
+
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
 
@@ -22,6 +24,35 @@ pub struct Haplotype {
     /// Numbers to add to a contig coordinate to get the coordinate in `seq`: one for each gapless stretch, sorted,
     /// without duplicates.
     pub shifts: Vec<i32>,
+    /// An earlier haplotype of the same length and shifts, by index, and the range of `seq` beyond which both
+    /// are equal. A read placed outside the range is as likely on both.
+    pub equal_outside: Option<(usize, Range<usize>)>,
+}
+
+impl Haplotype {
+    /// The range of `seq` outside of which this haplotype equals `other`; `None` if their lengths or shifts differ.
+    fn range_differing_from(&self, other: &Haplotype) -> Option<Range<usize>> {
+        if self.shifts != other.shifts || self.seq.len() != other.seq.len() {
+            return None;
+        }
+        let differs = |(a, b): (&u8, &u8)| a != b;
+        let start = self.seq.iter().zip(&other.seq).position(differs)?;
+        let end = self.seq.iter().zip(&other.seq).rposition(differs)? + 1;
+        Some(start..end)
+    }
+}
+
+/// For each of `num_changes` changes, the haplotypes that differ in it from the haplotype to which they are otherwise
+/// equal ([`Haplotype::equal_outside`]).
+pub(crate) fn haplotypes_by_changed_difference(haplotypes: &[Haplotype], num_changes: usize) -> Vec<Vec<usize>> {
+    let mut by_change = vec![Vec::new(); num_changes];
+    for (h, haplotype) in haplotypes.iter().enumerate() {
+        let Some((other, _)) = haplotype.equal_outside else { continue };
+        let both = haplotype.has_change.iter().zip(&haplotypes[other].has_change);
+        let differing = by_change.iter_mut().zip(both).filter(|(_, (own, other))| own != other);
+        differing.for_each(|(of_change, _)| of_change.push(h));
+    }
+    by_change
 }
 
 /// Number of bases on each side of a change in which a rival contig is compared with the contig. The rival has the
@@ -60,13 +91,13 @@ pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) 
         (same || shifts.iter().any(reaches)).then_some(same)
     };
     let has = contig.changes.iter().map(shows).collect();
-    Some(Haplotype { seq: rival.seq.clone(), has_change: has, shifts })
+    Some(Haplotype { seq: rival.seq.clone(), has_change: has, shifts, equal_outside: None })
 }
 
 /// A small change of a contig that can be undone: `normal` replaces the contig bases `at`.
 struct UndoableChange<'a> {
     change_index: usize,
-    at: std::ops::Range<usize>,
+    at: Range<usize>,
     normal: &'a [u8],
 }
 
@@ -110,9 +141,17 @@ pub fn haplotypes_of_contig(contig: &AlignedContig) -> Vec<Haplotype> {
     edits.sort_by_key(|e| (e.at.start, e.at.end));
     let mut all: Vec<Haplotype> = Vec::new();
     for frame in &frames {
+        // The haplotype of this frame with all small changes.
+        let mut with_all = None;
         for kept in kept_change_sets(edits.len()) {
-            let haplotype = build_haplotype(contig, frame, &edits, &kept);
-            if !all.iter().any(|other| other.seq == haplotype.seq) {
+            let mut haplotype = build_haplotype(contig, frame, &edits, &kept);
+            let known = all.iter().position(|other| other.seq == haplotype.seq);
+            let with_all = *with_all.get_or_insert(known.unwrap_or(all.len()));
+            if known.is_none() {
+                haplotype.equal_outside = all
+                    .get(with_all)
+                    .and_then(|other| haplotype.range_differing_from(other))
+                    .map(|differing| (with_all, differing));
                 all.push(haplotype);
             }
         }
@@ -182,5 +221,5 @@ fn build_haplotype(
     seq.extend_from_slice(frame.after.unwrap_or_default());
     shifts.sort_unstable();
     shifts.dedup();
-    Haplotype { seq, has_change: has, shifts }
+    Haplotype { seq, has_change: has, shifts, equal_outside: None }
 }

@@ -59,6 +59,7 @@ pub mod adjacent_substitutions;
 mod tumour_only;
 mod shared_alleles;
 pub mod event;
+mod element_insertion;
 pub mod read_pileup;
 pub mod vcf_record;
 pub mod gene_annotation;

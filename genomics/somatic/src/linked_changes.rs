@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_small_variant};
 use crate::divergence;
 use crate::genotype::{self, AlleleSupport};
@@ -84,6 +85,20 @@ pub(crate) fn is_somatic_cluster(linkage: &[LinkageEvidence]) -> bool {
         .all(|own| own.cluster_log_odds >= least && own.haplotype_log_ratio.is_some_and(|log_ratio| log_ratio >= least))
 }
 
+/// Whether the small changes of a contig are nearer to each other than differences of a paralog. Those are spread over
+/// the whole contig, or over its stretch beside a junction.
+pub(crate) fn are_changes_clustered(contig: &AlignedContig) -> bool {
+    let is_small = |f: &&ContigChange| is_small_variant(&f.change);
+    let small = contig.changes.iter().filter(is_small).map(|f| &f.contig_range);
+    let junctions =
+        contig.changes.iter().filter(|f| !is_small(f)).flat_map(|f| [f.contig_range.start, f.contig_range.end]);
+    let mut bounds: Vec<usize> = junctions.chain([contig.assembled.start, contig.assembled.end]).collect();
+    bounds.sort_unstable();
+    let has_change = |stretch: &&[usize]| small.clone().any(|at| stretch[0] <= at.start && at.end <= stretch[1]);
+    let len = bounds.windows(2).filter(has_change).map(|stretch| stretch[1] - stretch[0]).sum();
+    cluster_log_odds(small, len) > 0.0
+}
+
 /// Natural-log odds of a cluster of mutations over differences of a paralog, which are anywhere on the contig: from the
 /// probability that all are as near to each other by chance. 0 if they are too few.
 fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, contig_len: usize) -> f64 {
@@ -129,6 +144,8 @@ fn add_votes<'a>(votes_by_change: impl Iterator<Item = &'a [MoleculeVote]>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assemble::Contig;
+    use crate::change::{Breakend, RetainedSide};
 
     fn vote(pair: u32, supports: bool) -> MoleculeVote {
         MoleculeVote::for_test(pair, if supports { 9.0 } else { -9.0 })
@@ -215,6 +232,40 @@ mod tests {
         // Differences of another locus, and few changes.
         assert!(log_odds(&[10, 60, 110, 150, 200, 260, 320]) < 0.5);
         assert_eq!([log_odds(&[120, 130, 150]), log_odds(&[])], [0.0; 2]);
+    }
+
+    #[test]
+    fn differences_of_an_inserted_element_are_spread_over_its_stretch() {
+        let contig = |places: &[usize], junction: Option<usize>| {
+            let seq = vec![b'A'; 800];
+            let assembled = Contig {
+                novel: vec![true; seq.len()],
+                quality_sums: vec![90; seq.len()],
+                seq,
+                reads: Vec::new(),
+                outer_mates: Default::default(),
+            };
+            let found = |change: Change, at: Range<usize>| ContigChange {
+                change,
+                contig_range: at,
+                left_normal: Vec::new(),
+                right_normal: Vec::new(),
+                right_shift: 0,
+                mapq: 60,
+            };
+            let mut contig = AlignedContig::from_unplaced_contig(&assembled);
+            let ends = [(300, RetainedSide::Left), (900, RetainedSide::Right)];
+            let ends = ends.map(|(pos, side)| Breakend { chrom: 0, pos, side });
+            let junction =
+                junction.map(|at| found(Change::Junction { ends, inserted: Vec::new(), homology: 0 }, at..at));
+            let snvs = places.iter().map(|&at| found(snv(at, b"A", b"G"), at..at + 1));
+            contig.changes = junction.into_iter().chain(snvs).collect();
+            contig
+        };
+        let spread: Vec<usize> = (420..790).step_by(30).collect();
+        assert!(are_changes_clustered(&contig(&spread, None)), "they fill one half");
+        assert!(!are_changes_clustered(&contig(&spread, Some(400))));
+        assert!(are_changes_clustered(&contig(&(500..600).step_by(10).collect::<Vec<_>>(), Some(400))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
 use crate::genotype::{self, Admixture, ErrorFrequency, Filter, GenotypingResult};
-use crate::haplotype;
+use crate::haplotype::{self, Haplotype};
 use crate::known_variants::{KnownVariantFrequencies, PopulationFrequency};
 use crate::linked_changes::{self, ChangeWithVotes, LinkageEvidence};
 use crate::molecule_vote::{MoleculeVote, TwoChangeMoleculeCounts};
@@ -160,21 +160,16 @@ impl Locus {
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
-        self.compute_evidence_of_reads(&self.reads, loci, pairs, errors)
+        LocusEvidence::compute(&self.contig, self.haplotypes(loci).into(), &self.reads, pairs, errors)
     }
 
-    /// Same as [`Self::compute_locus_evidence`], for the given reads only.
-    pub fn compute_evidence_of_reads<'a>(
-        &'a self,
-        placed_reads: &'a [PlacedRead],
-        loci: &[Locus],
-        pairs: &'a [RecruitedPair],
-        errors: &'a ErrorModel,
-    ) -> LocusEvidence<'a> {
+    /// The haplotypes with which the reads of the locus are compared: those of its contig and of its rivals among
+    /// `loci`.
+    pub fn haplotypes(&self, loci: &[Locus]) -> Vec<Haplotype> {
         let mut haplotypes = haplotype::haplotypes_of_contig(&self.contig);
         let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
         haplotypes.extend(rivals.filter_map(|rival| haplotype::haplotype_of_rival_contig(&self.contig, rival)));
-        LocusEvidence::compute(&self.contig, haplotypes, placed_reads, pairs, errors)
+        haplotypes
     }
 
     /// All reads of the locus with the number of their sample, oriented like the contig.
@@ -247,7 +242,9 @@ impl Locus {
         let votes: Vec<ChangeVotes> =
             (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
         let linkage = self.compute_linkage_evidence(&votes, admixture);
-        let is_divergent = divergence::is_divergent(&self.contig, votes.iter().map(|own| &own.normal[..]))
+        let are_clustered = linked_changes::are_changes_clustered(&self.contig);
+        let normal_votes = votes.iter().map(|own| &own.normal[..]);
+        let is_divergent = divergence::is_divergent(&self.contig, normal_votes, are_clustered)
             && !linked_changes::is_somatic_cluster(&linkage);
         let fold_backs = fold_back::flag_fold_back_changes(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {

@@ -2,6 +2,7 @@
 //! logarithms are natural.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::gapped_likelihood::{GappedAlignmentScore, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -20,6 +21,9 @@ pub struct ReadLikelihoods<'a> {
     pub read: Cow<'a, OwnedRead>,
     /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
+    /// Indices of the haplotypes whose likelihoods were computed. The read is as likely on each of the others as on the
+    /// one to which it is equal where the read is placed.
+    distinct_haplotypes: Vec<usize>,
     /// Contig position of the read's first base, for its best placement on the contig itself (the haplotype with all
     /// changes), and on the haplotype with the highest likelihood.
     pub(crate) starts: [i32; 2],
@@ -99,9 +103,11 @@ pub fn compute_read_likelihoods<'a>(
         let read = placed_read.oriented_read(pairs);
         let damage = errors.damage_log_probabilities(pairs[placed_read.pair as usize].sample, placed_read.is_f1r2());
         error_free_log_likelihoods(&read, errors, &mut error_free);
-        let mut fit = place_without_gaps((&read, &error_free), placed_read, haplotypes, (errors, damage));
+        let distinct = distinct_haplotypes(haplotypes, placed_read, read.seq.len());
+        let on = PlacementHaplotypes { haplotypes, distinct: &distinct };
+        let mut fit = place_without_gaps((&read, &error_free), placed_read, on, (errors, damage));
         if has_frequent_indels && fit.num_mismatches >= ERROR_MODEL_PARAMS.min_mismatches_of_indel {
-            let gapped = place_with_gaps(&mut gapped_reads, &read, placed_read, haplotypes, (errors, damage));
+            let gapped = place_with_gaps(&mut gapped_reads, &read, placed_read, on, (errors, damage));
             if let Some((log_likelihoods, num_mismatches)) = gapped {
                 (fit.log_likelihoods, fit.num_mismatches) = (log_likelihoods, num_mismatches);
             }
@@ -112,10 +118,50 @@ pub fn compute_read_likelihoods<'a>(
             read_index: r,
             read,
             log_likelihoods: fit.log_likelihoods,
+            distinct_haplotypes: distinct,
             starts: fit.starts,
         })
     };
     placed_reads.iter().enumerate().filter_map(weigh_one).collect()
+}
+
+/// Indices of the haplotypes on which a read of this length must be placed: all but those that are equal to an earlier
+/// one wherever the read may be placed, with one base around it.
+fn distinct_haplotypes(haplotypes: &[Haplotype], placed_read: &PlacedRead, read_len: usize) -> Vec<usize> {
+    let reaches = |haplotype: &Haplotype, differing: &Range<usize>| {
+        let mut starts =
+            haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| i64::from(offset + shift)));
+        starts.any(|start| start <= differing.end as i64 && start + read_len as i64 >= differing.start as i64)
+    };
+    let is_distinct = |(_, haplotype): &(usize, &Haplotype)| match &haplotype.equal_outside {
+        Some((_, differing)) => reaches(haplotype, differing),
+        None => true,
+    };
+    haplotypes.iter().enumerate().filter(is_distinct).map(|(h, _)| h).collect()
+}
+
+/// The haplotypes of a contig, and those of them on which a read is placed ([`distinct_haplotypes`]).
+#[derive(Clone, Copy)]
+struct PlacementHaplotypes<'a> {
+    haplotypes: &'a [Haplotype],
+    distinct: &'a [usize],
+}
+
+impl PlacementHaplotypes<'_> {
+    /// The log-likelihoods on all haplotypes, from those on the distinct ones.
+    fn log_likelihoods_on_all(&self, on_distinct: &[f64]) -> Vec<f64> {
+        let mut log_likelihoods = vec![f64::NAN; self.haplotypes.len()];
+        self.distinct.iter().zip(on_distinct).for_each(|(&h, &l)| log_likelihoods[h] = l);
+        let mut distinct = self.distinct.iter().peekable();
+        for (h, haplotype) in self.haplotypes.iter().enumerate() {
+            if distinct.next_if(|&&next| next == h).is_none()
+                && let Some((other, _)) = haplotype.equal_outside
+            {
+                log_likelihoods[h] = log_likelihoods[other];
+            }
+        }
+        log_likelihoods
+    }
 }
 
 /// Likelihoods and mismatches of a read on the haplotypes of its contig.
@@ -135,13 +181,14 @@ struct ReadFit {
 fn place_without_gaps(
     (read, error_free): (&OwnedRead, &[f64]),
     placed_read: &PlacedRead,
-    haplotypes: &[Haplotype],
+    on: PlacementHaplotypes<'_>,
     (errors, damage): (&ErrorModel, &[[f64; 4]; 4]),
 ) -> ReadFit {
     let (mut best, mut num_mismatches) = (f64::NEG_INFINITY, u32::MAX);
     let mut starts = [placed_read.offsets[0]; 2];
     let mut tried: Vec<i32> = Vec::new();
-    let mut on = |(h, haplotype): (usize, &Haplotype)| {
+    let mut place = |&h: &usize| {
+        let haplotype = &on.haplotypes[h];
         let mut here = f64::NEG_INFINITY;
         tried.clear();
         for &shift in &haplotype.shifts {
@@ -165,8 +212,8 @@ fn place_without_gaps(
         }
         here
     };
-    let log_likelihoods = haplotypes.iter().enumerate().map(&mut on).collect();
-    ReadFit { log_likelihoods, num_mismatches, starts }
+    let on_distinct: Vec<f64> = on.distinct.iter().map(&mut place).collect();
+    ReadFit { log_likelihoods: on.log_likelihoods_on_all(&on_distinct), num_mismatches, starts }
 }
 
 /// Log-likelihoods of a read on each haplotype if the read may have insertion and deletion errors, and the number of
@@ -175,27 +222,37 @@ fn place_with_gaps(
     gapped_reads: &mut GappedReadAligner,
     read: &OwnedRead,
     placed_read: &PlacedRead,
-    haplotypes: &[Haplotype],
+    on: PlacementHaplotypes<'_>,
     models: (&ErrorModel, &[[f64; 4]; 4]),
 ) -> Option<(Vec<f64>, u32)> {
     let mut starts: Vec<i32> = Vec::new();
-    let on = |haplotype: &Haplotype| {
+    let place = |&h: &usize| {
+        let haplotype = &on.haplotypes[h];
         starts.clear();
         starts.extend(haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| offset + shift)));
         gapped_reads.place_read(read, &starts, &haplotype.seq, models)
     };
-    let placements: Vec<GappedAlignmentScore> = haplotypes.iter().map(on).collect();
+    let placements: Vec<GappedAlignmentScore> = on.distinct.iter().map(place).collect();
     let best = placements.iter().max_by(|a, b| a.log_likelihood.total_cmp(&b.log_likelihood))?;
     let num_errors = best.num_mismatches + best.num_indels;
-    (best.num_indels > 0).then(|| (placements.iter().map(|p| p.log_likelihood).collect(), num_errors))
+    let on_distinct: Vec<f64> = placements.iter().map(|p| p.log_likelihood).collect();
+    (best.num_indels > 0).then(|| (on.log_likelihoods_on_all(&on_distinct), num_errors))
 }
 
 /// Log-odds of a read for change `f`: the best haplotype with the change against the best haplotype without it. `None`
 /// if the read does not cover the change, for example because it comes from beyond another junction of the contig.
-pub(crate) fn haplotype_log_odds(likelihoods: &ReadLikelihoods<'_>, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
+/// `differing_in_change` are the haplotypes of [`crate::haplotype::haplotypes_by_changed_difference`] for `f`.
+pub(crate) fn haplotype_log_odds(
+    likelihoods: &ReadLikelihoods<'_>,
+    haplotypes: &[Haplotype],
+    differing_in_change: &[usize],
+    f: usize,
+) -> Option<f64> {
+    // Any other haplotype has the likelihood of a distinct one that has or lacks the change as it does.
     let best = |has: Option<bool>| {
-        let own = haplotypes.iter().zip(&likelihoods.log_likelihoods).filter(|(h, _)| h.has_change[f] == has);
-        own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)
+        let all = likelihoods.distinct_haplotypes.iter().chain(differing_in_change);
+        let own = all.filter(|&&h| haplotypes[h].has_change[f] == has).map(|&h| likelihoods.log_likelihoods[h]);
+        own.fold(f64::NEG_INFINITY, f64::max)
     };
     // docs/model/error_model.md (5)
     let (with, without) = (best(Some(true)), best(Some(false)));

@@ -2,6 +2,7 @@
 //! contig share.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use genuma_kmers::encode::kmers;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,13 @@ impl PlacedRead {
     pub fn oriented_read<'a>(&self, pairs: &'a [RecruitedPair]) -> Cow<'a, OwnedRead> {
         let read = &pairs[self.pair as usize].mates[self.mate as usize];
         if self.forward { Cow::Borrowed(read) } else { Cow::Owned(read.reverse_complement()) }
+    }
+
+    /// Whether the read reaches a range of the contig, or the bases next to it, at any of its candidate offsets.
+    pub fn reaches(&self, contig_range: &Range<usize>, pairs: &[RecruitedPair]) -> bool {
+        let read_len = pairs[self.pair as usize].mates[self.mate as usize].seq.len() as i64;
+        let reaches = |start: i64| start <= contig_range.end as i64 && start + read_len >= contig_range.start as i64;
+        self.offsets.iter().any(|&offset| reaches(offset.into()))
     }
 
     /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).

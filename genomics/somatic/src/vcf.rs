@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use genuma_reads::fasta::Reference;
 
+use crate::element_insertion::ElementSource;
 use crate::event::EventClass;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
@@ -62,6 +63,7 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left part of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
+        "##INFO=<ID=INSSOURCE,Number=1,Type=String,Description=\"Copy in the reference that the inserted sequence resembles: sequence:first-last:strand\">\n",
         "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
         "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
         "##INFO=<ID=TDP,Number=1,Type=Integer,Description=\"Molecules of the tumours that support one of the alleles\">\n",
@@ -204,7 +206,7 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: boo
         record.reference,
         record.format_alt(genome),
         quality,
-        info_field(record, has_normal),
+        info_field(record, genome, has_normal),
     )
 }
 
@@ -212,10 +214,10 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: boo
 /// frequency.
 const MIN_WRITTEN_FREQUENCY: f64 = 1e-9;
 
-fn info_field(record: &VcfRecord, has_normal: bool) -> String {
+fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> String {
     let mut info = format!("SOMATIC;CLASS={}", record.class.class_name());
     if let Some(of) = &record.structural {
-        write_structural_info(&mut info, record, of);
+        write_structural_info(&mut info, record, of, genome);
     }
     let GenotypingResult { odds, tumour, normal, .. } = &record.genotype;
     let _ = write!(info, ";CONTIG=t{};TLOD={:.2}", record.locus + 1, odds.tumour);
@@ -251,7 +253,7 @@ fn info_field(record: &VcfRecord, has_normal: bool) -> String {
     info
 }
 
-fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralVariantFields) {
+fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralVariantFields, genome: &Reference) {
     let StructuralVariantFields {
         len,
         end,
@@ -260,6 +262,7 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
         homology_bases: shared,
         inserted,
         sides,
+        source,
         junctions: _,
     } = of;
     let bases = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
@@ -293,5 +296,9 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
     }
     if !inserted.is_empty() {
         let _ = write!(info, ";SVINSSEQ={}", bases(inserted));
+    }
+    if let Some(ElementSource { chrom, range, forward }) = source {
+        let (name, strand) = (&genome.contigs[*chrom].name, if *forward { '+' } else { '-' });
+        let _ = write!(info, ";INSSOURCE={name}:{}-{}:{strand}", range.start + 1, range.end);
     }
 }

@@ -7,6 +7,7 @@ use genuma_reads::fasta::Reference;
 use serde::Serialize;
 
 use crate::change::{Breakend, Change, RetainedSide};
+use crate::element_insertion::{ElementSource, InsertedElement};
 use crate::event::{Event, EventClass};
 use crate::genotype::GenotypingResult;
 use crate::locus::VariantCall;
@@ -123,6 +124,8 @@ pub struct StructuralVariantFields {
     pub junctions: Vec<[Breakend; 2]>,
     /// LEFT_SVINSSEQ and RIGHT_SVINSSEQ: known left and right part of an insertion that is not completely known.
     pub sides: [Option<Vec<u8>>; 2],
+    /// INSSOURCE: the copy in the reference that an inserted element resembles.
+    pub source: Option<ElementSource>,
 }
 
 /// VCF ID of the event with index `event`: `g1` for the first.
@@ -217,10 +220,13 @@ impl RecordBuilder<'_> {
                 EventClass::Del | EventClass::Dup | EventClass::Inv => {
                     vec![self.build_symbolic_record(call, ends, inserted, *homology)]
                 }
-                _ => (0..)
-                    .zip(&self.event_calls.calls)
-                    .flat_map(|(n, call)| self.build_breakend_records(n, call))
-                    .collect(),
+                class => match (class == EventClass::Ins).then(|| self.build_element_record()).flatten() {
+                    Some(record) => vec![record],
+                    None => (0..)
+                        .zip(&self.event_calls.calls)
+                        .flat_map(|(n, call)| self.build_breakend_records(n, call))
+                        .collect(),
+                },
             },
             Change::Novel { .. } => vec![self.build_insertion_record()],
         }
@@ -345,6 +351,22 @@ impl RecordBuilder<'_> {
             structural: Some(structural),
             ..self.new_record(chrom, before + 1, &self.event_calls.calls[0])
         }
+    }
+
+    /// Builds the record of an inserted element of which both junctions are known. POS is the base before the target-site
+    /// duplication, the leftmost position of the insertion. `None` if the calls are not those of an inserted element.
+    fn build_element_record(&self) -> Option<VcfRecord> {
+        let [first, second] = &self.event_calls.calls[..] else { return None };
+        let element = InsertedElement::from_junctions(&first.change, &second.change, self.genome)?;
+        let before = element.duplication.start.saturating_sub(1);
+        let structural = StructuralVariantFields {
+            len: element.inserted_len(),
+            end: Some(before + 1),
+            junctions: vec![flanking_breakends(element.chrom, before, before + 1)],
+            source: element.source,
+            ..StructuralVariantFields::default()
+        };
+        Some(VcfRecord { structural: Some(structural), ..self.new_record(element.chrom, before + 1, first) })
     }
 
     /// Bases of the microhomology on the forward strand at the first end, if the reference bases beyond one end equal

@@ -156,6 +156,13 @@ fn both_junctions_of_an_inversion_are_one_event() {
 }
 
 #[test]
+fn two_inversions_that_begin_beside_each_other_are_apart() {
+    let inversion = |a: usize, b: usize| [junction((0, a, L), (0, b, L)), junction((0, a + 1, R), (0, b + 1, R))];
+    let both = [inversion(1000, 5000), inversion(1012, 90_000)].concat();
+    assert_eq!(classes(&both), [(EventClass::Inv, 2), (EventClass::Inv, 2)]);
+}
+
+#[test]
 fn a_dispersed_copy_is_one_event() {
     // chr1:3000-4000 copied to chr0:1000, in either orientation, and within one chromosome.
     let forward = [junction((0, 999, L), (1, 3000, R)), junction((0, 1000, R), (1, 3999, L))];

@@ -5,8 +5,14 @@ use std::collections::BTreeSet;
 use crate::common::Rng;
 use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
+use genuma_somatic::evidence::LocusEvidence;
 use genuma_somatic::haplotype::{Haplotype, haplotype_of_rival_contig, haplotypes_of_contig};
 use genuma_somatic::locus::{Locus, set_rival_contigs};
+use genuma_somatic::packed::OwnedRead;
+use genuma_somatic::read_placement::PlacedRead;
+use genuma_somatic::recruit::RecruitedPair;
+use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel};
+use genuma_somatic::slippage::SlippageModel;
 
 /// One small change: position in the normal sequence, number of removed bases, added bases.
 type Edit<'a> = (usize, usize, &'a [u8]);
@@ -112,6 +118,48 @@ fn of_many_changes_each_is_only_taken_away() {
         assert!(has(&all).contains(&(0..n).map(|i| i != one).collect::<Vec<_>>()));
     }
     assert!(all.len() <= n + 2, "the work grows with the square of changes at most");
+}
+
+#[test]
+fn votes_are_the_same_without_known_equal_haplotypes() {
+    let normal = Rng(6).sequence(600);
+    let places = substitutions(&normal, &(150..450).step_by(20).collect::<Vec<_>>());
+    let mut edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+    edits.push((460, 3, b""));
+    let contig = contig(&normal, &edits);
+    let distinct = haplotypes_of_contig(&contig);
+    for haplotype in &distinct[1..] {
+        let Some((other, differing)) = &haplotype.equal_outside else {
+            assert_ne!(haplotype.shifts, distinct[0].shifts);
+            continue;
+        };
+        let outside = |h: &Haplotype| [&h.seq[..differing.start], &h.seq[differing.end..]].concat();
+        assert_eq!(outside(haplotype), outside(&distinct[*other]));
+    }
+    let mut rng = Rng(7);
+    let mut pairs = Vec::new();
+    let mut reads = Vec::new();
+    for pair in 0..200u32 {
+        let start = rng.within(100..400);
+        let source = if pair % 3 == 0 { &contig.seq } else { &distinct[1].seq };
+        let mut seq = source[start..start + 100].to_vec();
+        seq[50] = rng.another(seq[50]);
+        let mate = OwnedRead { qual: vec![30; seq.len()], seq };
+        let sample = (pair % 2) as u8;
+        let mates = [mate, OwnedRead::default()];
+        pairs.push(RecruitedPair { sample, name: Vec::new(), mates, id: pair.into(), contigs: vec![0] });
+        let offsets = [start as i32, start as i32 + 3, start as i32, start as i32];
+        reads.push(PlacedRead { pair, mate: 0, forward: true, offsets });
+    }
+    let errors = ErrorModel::from_counts(&BaseErrorCounts::zero(2), SlippageModel::default());
+    let votes = |haplotypes: Vec<Haplotype>| {
+        let evidence = LocusEvidence::compute(&contig, haplotypes.into(), &reads, &pairs, &errors);
+        (0..edits.len()).map(|f| (evidence.molecule_votes(f), evidence.count_covering_molecules(f))).collect::<Vec<_>>()
+    };
+    let without = distinct.iter().map(|h| Haplotype { equal_outside: None, ..h.clone() }).collect();
+    let expected = votes(without);
+    assert!(expected.iter().all(|(votes, _)| votes.iter().all(|of_sample| of_sample.len() > 5)));
+    assert_eq!(votes(distinct), expected);
 }
 
 #[test]

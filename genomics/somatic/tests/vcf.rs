@@ -185,6 +185,18 @@ fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
     );
 }
 
+#[test]
+fn an_inserted_element_is_one_record_with_its_copy() {
+    let genome = reference(&[("chr1", &b"ACGT".repeat(10)), ("chr2", &b"ACGT".repeat(50))]);
+    // Positions 21 to 28 are on both sides of the reverse complement of chr2:31-150, which has a tail of three bases.
+    let first = junction([(0, 28, L), (1, 150, L)], b"", 0);
+    let last = junction([(0, 21, R), (1, 31, R)], b"TTT", 0);
+    let expected = format!(
+        "chr1\t20\tg1\tT\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=131;END=20;INSSOURCE=chr2:31-150:-;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+    );
+    assert_eq!(texts(&[event(EventClass::Ins, [first, last])], &genome), [expected]);
+}
+
 /// The rearrangement of section 5.4 of the specification: sequences 2, 13 and 17 with known bases at its breakends.
 fn rearranged() -> (Reference, Vec<Event>) {
     let seq = |len: usize, bases: &[(usize, u8)]| {
