@@ -62,8 +62,8 @@ pub(crate) struct GenotypeModelParams {
     /// 5 of docs/evidence/2026-11-28-priors-of-alleles.md). If higher: more calls of few molecules are filtered in
     /// samples with few mutations.
     pub(crate) shared_allele_share: f64,
-    /// Weight of `shared_allele_share` when it is learned from the calls (formula 27). Unit: calls. Source: chosen. If
-    /// higher: more calls are needed to change the share.
+    /// Weight of `shared_allele_share` when it is learned from the calls (formula 27). Unit: calls. Source: chosen; ten
+    /// clear mutations of a small panel outweigh it. If higher: more calls are needed to change the share.
     pub(crate) shared_odds_weight: f64,
     /// Minimum length of a homopolymer after which reads may show its base instead of the next one (formula 26). Unit:
     /// bases. Source: chosen; reads lose phase in longer homopolymers. If higher: more calls of one strand beside
@@ -275,7 +275,7 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     max_copy_distance_bp: 500,
     shared_slippage_rate: 1e-3,
     shared_allele_share: 0.8,
-    shared_odds_weight: 10.0,
+    shared_odds_weight: 5.0,
     min_phasing_homopolymer_bases: 8,
     germline_log_odds: 4.1,
     germline_fraction_sds: [0.01, 0.02, 0.04, 0.08],
