@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use genuma_reads::fasta::Reference;
 
 use crate::element_insertion::ElementSource;
-use crate::event::EventClass;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
-use crate::vcf_record::{self, AltAllele, RecordAnnotation, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
 /// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +31,7 @@ pub struct VcfHeaderContent<'a> {
 /// Formats the VCF header (section 1.2) including the `#CHROM` line.
 pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     let samples = content.samples;
-    let mut h = String::from("##fileformat=VCFv4.4\n");
+    let mut h = String::from("##fileformat=VCFv4.3\n");
     write_provenance(&mut h, content);
     h.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
     for (_, name, why) in Filter::ALL_FILTERS {
@@ -52,14 +51,13 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
         "##INFO=<ID=CONTIG,Number=1,Type=String,Description=\"Assembled tumour contig, as named in contigs.fa\">\n",
         "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the assembled contig\">\n",
         "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
-        "##INFO=<ID=SVLEN,Number=A,Type=Integer,Description=\"Number of deleted, inserted, duplicated or inverted bases\">\n",
-        "##INFO=<ID=SVCLAIM,Number=A,Type=String,Description=\"Evidence of a deletion or duplication: J, adjacency of sequence\">\n",
+        "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Difference in length between the ALT and REF alleles\">\n",
         "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Position of the last base of the event\">\n",
-        "##INFO=<ID=MATEID,Number=A,Type=String,Description=\"ID of the mate breakend\">\n",
-        "##INFO=<ID=EVENT,Number=A,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
-        "##INFO=<ID=HOMLEN,Number=A,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
-        "##INFO=<ID=HOMSEQ,Number=A,Type=String,Description=\"Bases of the microhomology, if the reference has them at both ends\">\n",
-        "##INFO=<ID=CIPOS,Number=.,Type=Integer,Description=\"Interval of possible positions, relative to POS\">\n",
+        "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
+        "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
+        "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
+        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, if the reference has them at both ends\">\n",
+        "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval of possible positions, relative to POS\">\n",
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left part of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
@@ -269,10 +267,6 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
     let _ = write!(info, ";SVTYPE={}", record.class.class_name());
     if let Some(len) = len {
         let _ = write!(info, ";SVLEN={len}");
-    }
-    // Required for these alleles (section 3). They are called from contigs that cross the junction, never from depth.
-    if matches!(record.alternative, AltAllele::Symbolic(EventClass::Del | EventClass::Dup)) {
-        info.push_str(";SVCLAIM=J");
     }
     for (key, side) in ["LEFT_SVINSSEQ", "RIGHT_SVINSSEQ"].iter().zip(sides) {
         if let Some(side) = side {

@@ -106,8 +106,8 @@ pub enum AltAllele {
 /// INFO fields of a structural variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StructuralVariantFields {
-    /// SVLEN: number of deleted, inserted, duplicated or inverted bases; `None` for breakends and if it is unknown.
-    pub len: Option<usize>,
+    /// SVLEN: length difference of the alleles in bp; `None` for breakends and if it is unknown.
+    pub len: Option<i64>,
     /// END: last position of the event (1-based); `None` for breakends.
     pub end: Option<usize>,
     /// MATEID: ID of the mate breakend; `None` if the record is not a breakend.
@@ -202,7 +202,7 @@ impl RecordBuilder<'_> {
                 let end = pos + reference.len();
                 let structural = matches!(self.event_calls.class, EventClass::Del | EventClass::Ins).then(|| {
                     StructuralVariantFields {
-                        len: Some(alternative.len().abs_diff(reference.len())),
+                        len: Some(alternative.len() as i64 - reference.len() as i64),
                         end: Some(end),
                         junctions: vec![flanking_breakends(*chrom, *pos, end)],
                         ..StructuralVariantFields::default()
@@ -277,8 +277,9 @@ impl RecordBuilder<'_> {
         };
         // The event is [from, to) in 0-based coordinates. The 1-based POS is `from`, unless the event is at the start
         // of the sequence.
+        let len = (to - from) as i64;
         let structural = StructuralVariantFields {
-            len: Some(to - from),
+            len: Some(if self.event_calls.class == EventClass::Del { -len } else { len }),
             end: Some(to),
             homology,
             homology_bases: self.find_homology_bases(ends, homology),
@@ -360,7 +361,7 @@ impl RecordBuilder<'_> {
         let element = InsertedElement::from_junctions(&first.change, &second.change, self.genome)?;
         let before = element.duplication.start.saturating_sub(1);
         let structural = StructuralVariantFields {
-            len: element.inserted_len(),
+            len: element.inserted_len().map(|len| len as i64),
             end: Some(before + 1),
             junctions: vec![flanking_breakends(element.chrom, before, before + 1)],
             source: element.source,

@@ -131,7 +131,7 @@ fn sequence_alleles() {
     assert_eq!(
         one(EventClass::Del, allele(2, b"GTACG", b"G")),
         [format!(
-            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     assert_eq!(
@@ -151,14 +151,14 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(EventClass::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=10;SVCLAIM=J;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 duplicated.
     assert_eq!(
         one(EventClass::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;SVCLAIM=J;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 inverted, given by either of the junctions.
@@ -314,7 +314,7 @@ fn lines_come_by_place() {
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
     let header = header(&genome, &SampleNames::default(), false);
-    assert!(header.starts_with("##fileformat=VCFv4.4\n"));
+    assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000,"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
     for (_, name, _) in Filter::ALL_FILTERS {
