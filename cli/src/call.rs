@@ -2,7 +2,7 @@
 
 pub(crate) mod memory_limits;
 mod header_check;
-mod provenance;
+pub(crate) mod provenance;
 mod read_lengths;
 pub(crate) mod result_check;
 mod signature_fit;
@@ -58,7 +58,6 @@ use crate::report::markup::{format_count_with_noun, format_duration, group_thous
 use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-pub(crate) use provenance::describe_file;
 use provenance::{ProvenanceInputs, SAM_PLATFORMS};
 use result_check::BlockingWarnings;
 use result_files::{CallOutputs, OptionalOutputs};

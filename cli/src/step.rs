@@ -14,10 +14,11 @@ use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
+use crate::call::provenance::describe_file;
 use crate::call::result_check::BlockingWarnings;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
-use crate::call::{DistributedOutputOptions, describe_file, finish_distributed_call};
+use crate::call::{DistributedOutputOptions, finish_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -168,6 +169,11 @@ fn run_task(
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
+    let rule = BlockingWarnings::from_options(args.force, args.strict);
+    if args.signatures.is_some() && plan.call.reference.is_none() {
+        return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
+    }
+    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
     let mut provenance = plan.provenance.clone();
     if let Some(path) = &args.signatures {
         provenance.inputs.push(describe_file("signatures", path)?);
@@ -187,11 +193,6 @@ fn run_task(
         traced_variants: Vec::new(),
         provenance,
     };
-    let rule = BlockingWarnings::from_options(args.force, args.strict);
-    if args.signatures.is_some() && plan.call.reference.is_none() {
-        return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
-    }
-    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
     let outputs = DistributedOutputOptions { out, options, warnings: plan.warnings.clone(), rule };
     finish_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
