@@ -8,7 +8,7 @@ use crate::gapped_likelihood::{GappedAlignmentScore, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
-use crate::read_placement::PlacedRead;
+use crate::read_placement::{PlacedRead, reaches_range};
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
@@ -131,7 +131,7 @@ fn distinct_haplotypes(haplotypes: &[Haplotype], placed_read: &PlacedRead, read_
     let reaches = |haplotype: &Haplotype, differing: &Range<usize>| {
         let mut starts =
             haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| i64::from(offset + shift)));
-        starts.any(|start| start <= differing.end as i64 && start + read_len as i64 >= differing.start as i64)
+        starts.any(|start| reaches_range(start, read_len, differing))
     };
     let is_distinct = |(_, haplotype): &(usize, &Haplotype)| match &haplotype.equal_outside {
         Some((_, differing)) => reaches(haplotype, differing),

@@ -49,15 +49,20 @@ impl PlacedRead {
 
     /// Whether the read reaches a range of the contig, or the bases next to it, at any of its candidate offsets.
     pub fn reaches(&self, contig_range: &Range<usize>, pairs: &[RecruitedPair]) -> bool {
-        let read_len = pairs[self.pair as usize].mates[self.mate as usize].seq.len() as i64;
-        let reaches = |start: i64| start <= contig_range.end as i64 && start + read_len >= contig_range.start as i64;
-        self.offsets.iter().any(|&offset| reaches(offset.into()))
+        let read_len = pairs[self.pair as usize].mates[self.mate as usize].seq.len();
+        self.offsets.iter().any(|&offset| reaches_range(offset.into(), read_len, contig_range))
     }
 
     /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).
     pub fn is_f1r2(&self) -> bool {
         (self.mate == 0) == self.forward
     }
+}
+
+/// Whether a read of `read_len` bases that starts at `start` reaches a range of the same sequence, or the bases next to
+/// it.
+pub(crate) fn reaches_range(start: i64, read_len: usize, range: &Range<usize>) -> bool {
+    start <= range.end as i64 && start + read_len as i64 >= range.start as i64
 }
 
 /// The k-mers of a contig and of the normal sequences at its changes, with their positions in contig coordinates.
