@@ -193,8 +193,7 @@ fn join_single_junctions(events: &mut Vec<Event>, genome: &Reference) {
             let call = events[other].calls.remove(0);
             events[e].calls.push(call);
             events[e].class = EventClass::Ins;
-            let rank = |call: &VariantCall| (call.genotype.filters.len(), -call.genotype.quality as i64, call.locus);
-            events[e].calls.sort_by_key(rank);
+            events[e].calls.sort_by_key(|call| (call.genotype.rank(), call.locus));
         }
     }
     events.retain(|event| !event.calls.is_empty());

@@ -10,10 +10,12 @@ use crate::change::{
     change_sort_position, is_same_breakpoint, is_small_variant,
 };
 use crate::genotype::{
-    ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, phred_of_log_odds,
+    ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, log_odds_of_phred,
+    phred_of_log_odds,
 };
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
+use crate::mixture::probability_of_log_odds;
 use crate::pcr_errors;
 use crate::shared_alleles;
 use genuma_reads::TrimCounts;
@@ -238,7 +240,7 @@ impl MutationFrequency {
 
     /// Probability that a call of this quality (natural-log units) is a mutation.
     fn probability(&self, quality: f64) -> f64 {
-        1.0 / (1.0 + (-quality - self.shift()).exp())
+        probability_of_log_odds(quality + self.shift())
     }
 
     /// Log-odds (natural) to add to the quality of one of the calls, according to all other calls: a call is no
@@ -263,7 +265,6 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     let is_raised = thresholds.may_raise_quality || thresholds.normal_has_tumour_cells;
     let max_shift = if is_raised { f64::INFINITY } else { 0.0 };
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
-    let to_nats = |quality: f64| quality * std::f64::consts::LN_10 / 10.0;
     let is_counted = |genotype: &GenotypingResult| genotype.filters.iter().all(|&f| f == Filter::LowQuality);
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
         let is_adjusted = |c: &VariantCall| {
@@ -272,12 +273,12 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
         let qualities: Vec<f64> = calls
             .iter()
             .filter(|c| is_adjusted(c) && is_counted(&c.genotype))
-            .map(|c| to_nats(c.genotype.quality))
+            .map(|c| log_odds_of_phred(c.genotype.quality))
             .collect();
         let frequency = MutationFrequency::learn(&qualities, expected, max_shift);
         for genotype in calls.iter_mut().filter(|c| is_adjusted(c)).map(|c| &mut c.genotype) {
             let shift = phred_of_log_odds(match is_counted(genotype) {
-                true => frequency.shift_without(to_nats(genotype.quality)),
+                true => frequency.shift_without(log_odds_of_phred(genotype.quality)),
                 false => frequency.shift(),
             });
             let QualityLimits { against_error, against_shared, .. } = genotype.limits;
@@ -388,10 +389,7 @@ pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome
     if !is_any_written {
         return;
     }
-    let rank = |event: &Event| {
-        let genotype = &event.calls[0].genotype;
-        (genotype.filters.len(), std::cmp::Reverse(genotype.quality as i64))
-    };
+    let rank = |event: &Event| event.calls[0].genotype.rank();
     let place = |event: &Event| change_sort_position(&event.calls[0].change);
     events.sort_by(|a, b| {
         let by_change = || a.calls[0].change.cmp(&b.calls[0].change);

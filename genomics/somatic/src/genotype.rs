@@ -6,6 +6,7 @@
 //! has several tumours, each has its own fraction, which may be 0, and their log-likelihoods are added.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -232,11 +233,22 @@ impl GenotypingResult {
         }
         limit
     }
+
+    /// Sorts the better of two calls of one change first: fewer filters, then higher quality (Phred-scaled, rounded
+    /// down).
+    pub(crate) fn rank(&self) -> (usize, Reverse<i64>) {
+        (self.filters.len(), Reverse(self.quality as i64))
+    }
 }
 
 /// Converts log-odds (natural) to a Phred-scaled quality.
 pub(crate) fn phred_of_log_odds(log_odds: f64) -> f64 {
     log_odds * 10.0 / std::f64::consts::LN_10
+}
+
+/// Converts a Phred-scaled quality to log-odds (natural).
+pub(crate) fn log_odds_of_phred(quality: f64) -> f64 {
+    quality * std::f64::consts::LN_10 / 10.0
 }
 
 /// How frequent the errors are that look like a change.

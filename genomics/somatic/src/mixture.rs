@@ -2,6 +2,11 @@
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 
+/// The probability of natural log-odds.
+pub(crate) fn probability_of_log_odds(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
+
 /// Odds of two kinds of alleles.
 pub(crate) struct KindOdds {
     /// Natural logarithm of the odds that an allele is of the first kind.
@@ -27,7 +32,7 @@ impl KindOdds {
 
     /// Probability that an allele with this log-likelihood ratio is of the first kind.
     fn probability(&self, log_ratio: f64) -> f64 {
-        1.0 / (1.0 + (-log_ratio - self.log_odds).exp())
+        probability_of_log_odds(log_ratio + self.log_odds)
     }
 
     /// Natural logarithm of the odds according to all other alleles, for one of the alleles: an allele is no evidence

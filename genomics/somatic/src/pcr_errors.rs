@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::genotype::{AlleleSupport, ErrorFrequency};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
-use crate::mixture::KindOdds;
+use crate::mixture::{KindOdds, probability_of_log_odds};
 
 /// Number of pairs with an allele and number of all pairs, for each orientation (F1R2, F2R1).
 type PairCounts = [[u32; 2]; 2];
@@ -121,7 +121,7 @@ impl PcrErrorModel {
                 calls.iter().map(|tumours| log_likelihoods_of_call(tumours, num_templates)).collect();
             let log_ratios: Vec<f64> = likelihoods.iter().map(|[error, mutation]| error - mutation).collect();
             let error_log_odds = KindOdds::learn(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight).log_odds;
-            let share = 1.0 / (1.0 + (-error_log_odds).exp());
+            let share = probability_of_log_odds(error_log_odds);
             let either = |&[error, mutation]: &[f64; 2]| {
                 log_weighted_mean([(share, error), (1.0 - share, mutation)].into_iter())
             };
@@ -215,7 +215,7 @@ mod tests {
         let even = learn(&[even, errors.clone()].concat());
         let uneven = learn(&[vec![uneven; 10].concat(), errors].concat());
         assert!(uneven.num_templates < 80.0 && 300.0 < even.num_templates, "{uneven:?} {even:?}");
-        let share = 1.0 / (1.0 + (-even.error_log_odds).exp());
+        let share = probability_of_log_odds(even.error_log_odds);
         assert!((share - 0.2).abs() < 0.06, "{share}");
         // An allele with few pairs of one orientation is a mutation if other alleles are as uneven.
         let counts = [[[3, 180], [27, 200]]];

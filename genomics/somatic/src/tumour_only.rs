@@ -6,7 +6,7 @@ use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
-use crate::mixture::KindOdds;
+use crate::mixture::{KindOdds, probability_of_log_odds};
 
 /// Distribution of the fractions of heterozygous germline alleles in the tumours: a normal distribution around one
 /// half, mixed with a uniform distribution for alleles whose copy number changed.
@@ -103,7 +103,7 @@ impl GermlineFractions {
 /// prior odds, which are the result without alleles.
 fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
-    let prior_share = 1.0 / (1.0 + (-prior).exp());
+    let prior_share = probability_of_log_odds(prior);
     // docs/model/genotype.md (20)
     KindOdds::learn(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight).log_odds
 }
