@@ -37,6 +37,13 @@ pub enum TestInput {
     PlannedRun,
     /// `stub`, a script that stands for an aligner and writes unmapped records.
     StubAligner,
+    /// Genes, targets, known variants and signatures for the genome of the pair: `genes.gff3`, `targets.bed`, `known.vcf`
+    /// and `signatures.tsv`.
+    Annotation,
+    /// `n.gkd`, the dictionary of `n.gkt`.
+    NormalDictionary,
+    /// `p.gkt`, a panel of normals with the normal of the pair.
+    NormalPanel,
 }
 
 const STUB_SCRIPT: &str = r#"#!/usr/bin/awk -f
@@ -44,6 +51,14 @@ BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
 NR % 4 == 1 { name = substr($1, 2) }
 NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
 "#;
+
+const GENES: &str = "##gff-version 3\n\
+    chr1\tmade\tgene\t1001\t7000\t.\t+\t.\tID=gene:g1;Name=G1;biotype=protein_coding\n\
+    chr1\tmade\tmRNA\t1001\t7000\t.\t+\t.\tID=transcript:t1;Parent=gene:g1;biotype=protein_coding\n\
+    chr1\tmade\texon\t1001\t3000\t.\t+\t.\tParent=transcript:t1\n\
+    chr1\tmade\texon\t5001\t7000\t.\t+\t.\tParent=transcript:t1\n\
+    chr1\tmade\tCDS\t1001\t3000\t.\t+\t0\tParent=transcript:t1\n\
+    chr1\tmade\tCDS\t5001\t6001\t.\t+\t1\tParent=transcript:t1\n";
 
 const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
@@ -69,7 +84,9 @@ impl TestInput {
             | TestInput::Index
             | TestInput::BwaIndex
             | TestInput::NormalTable
-            | TestInput::TumourTable => &[TestInput::SamplePair],
+            | TestInput::TumourTable
+            | TestInput::Annotation => &[TestInput::SamplePair],
+            TestInput::NormalDictionary | TestInput::NormalPanel => &[TestInput::NormalTable],
         }
     }
 
@@ -99,7 +116,7 @@ impl TestInput {
             ),
             TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
             TestInput::MachineRecording => genuma("machine show --record {given}/machine.txt"),
-            TestInput::MachineProfile => genuma("machine measure --quick -o {given}/probe"),
+            TestInput::MachineProfile => genuma("machine measure --quick --force -o {given}/probe"),
             // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
             TestInput::InterruptedWork => {
                 let begun = given.join("begun-call/calls");
@@ -134,6 +151,14 @@ impl TestInput {
                 }
                 Ok(())
             }
+            TestInput::Annotation => {
+                fs::write(given.join("genes.gff3"), GENES)?;
+                fs::write(given.join("targets.bed"), "chr1\t500\t9500\nchr2\t500\t6000\n")?;
+                fs::write(given.join("signatures.tsv"), signature_matrix())?;
+                Ok(fs::copy(given.join("pair/germline.vcf"), given.join("known.vcf")).map(drop)?)
+            }
+            TestInput::NormalDictionary => genuma("kmers compact {given}/n.gkt -o {given}/n.gkd"),
+            TestInput::NormalPanel => genuma("kmers union --counts samples {given}/n.gkt -o {given}/p.gkt"),
             TestInput::StubAligner => {
                 fs::write(given.join("stub"), STUB_SCRIPT)?;
                 Ok(fs::set_permissions(given.join("stub"), fs::Permissions::from_mode(0o755))?)
@@ -160,6 +185,20 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
     let output = command.stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
+}
+
+/// Returns a matrix of two signatures in the format of COSMIC: all contexts alike, and C>T only.
+fn signature_matrix() -> String {
+    let mut matrix = "Type\tSBS-flat\tSBS-CT\n".to_owned();
+    for change in ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"] {
+        for before in ["A", "C", "G", "T"] {
+            for after in ["A", "C", "G", "T"] {
+                let share = if change == "C>T" { 1.0 / 16.0 } else { 0.0 };
+                matrix += &format!("{before}[{change}]{after}\t{}\t{share}\n", 1.0 / 96.0);
+            }
+        }
+    }
+    matrix
 }
 
 /// Splits a command line at blanks, and replaces `{given}` and `{made}` by the paths of the input and the output
@@ -214,8 +253,65 @@ const DEFAULT_CASE: TestCase = TestCase {
     is_deterministic: true,
 };
 
-/// Returns the test cases of all subcommands.
+/// Returns the test cases of all subcommands and steps.
 pub fn all_test_cases() -> Vec<TestCase> {
+    [single_command_cases(), repeated_step_cases()].into_iter().flatten().collect()
+}
+
+/// Returns a case for each step of a distributed call but the last: the step runs once more, and replaces its object.
+fn repeated_step_cases() -> Vec<TestCase> {
+    // Name, step, what a failed run may leave, and the checksummed objects and reads that the step reads.
+    type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+    const STEPS: [Row; 7] = [
+        ("step-scatter", "scatter 1", &["run/.genuma-", "run/scatter-1", "run/..scatter-1", "run/.scatter-1"], &[]),
+        (
+            "step-count",
+            "count 1",
+            &["run/.genuma-", "run/count-1", "run/..count-1", "run/.count-1"],
+            &["planned/run/scatter-1", "planned/run/scatter-2"],
+        ),
+        (
+            "step-pick",
+            "pick",
+            &["run/.genuma-", "run/pick", "run/..pick", "run/.pick"],
+            &["planned/run/count-1", "planned/run/count-2"],
+        ),
+        (
+            "step-label",
+            "label 1",
+            &["run/.genuma-", "run/label-1", "run/..label-1", "run/.label-1"],
+            &["planned/run/pick"],
+        ),
+        (
+            "step-assemble",
+            "assemble",
+            &["run/.genuma-", "run/assemble", "run/..assemble", "run/.assemble"],
+            &["planned/run/label-1"],
+        ),
+        ("step-place", "place", &["run/.genuma-", "run/place", "run/..place", "run/.place"], &["planned/run/assemble"]),
+        (
+            "step-recruit",
+            "recruit 1",
+            &["run/.genuma-", "run/recruit-1", "run/..recruit-1", "run/.recruit-1"],
+            &["planned/run/place"],
+        ),
+    ];
+    let case = |(name, step, left, checksummed_files): Row| TestCase {
+        name,
+        line: format!("step {{made}}/run {step} --again -t 2 --work {{made}}/run"),
+        inputs: &[TestInput::PlannedRun],
+        initial_files: &[("planned/run", "run")],
+        kept_on_failure: left,
+        checksummed_files,
+        // The object contains its cost, which is measured.
+        is_deterministic: false,
+        ..DEFAULT_CASE
+    };
+    STEPS.map(case).into()
+}
+
+/// Returns the cases of all other commands.
+fn single_command_cases() -> Vec<TestCase> {
     let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
     let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
     vec![
@@ -270,6 +366,13 @@ pub fn all_test_cases() -> Vec<TestCase> {
             ..DEFAULT_CASE
         },
         TestCase {
+            name: "align-cram",
+            line: format!("align -t 2 {{given}}/pair/genome.fa {READ_FILES} -o {{made}}/x.cram"),
+            inputs: &[TestInput::SamplePair, TestInput::Index],
+            initial_files: &[("pair/old.txt", "x.cram"), ("pair/old.txt", "x.cram.crai")],
+            ..DEFAULT_CASE
+        },
+        TestCase {
             name: "call",
             line: with_reference.clone(),
             inputs: &[TestInput::SamplePair],
@@ -311,23 +414,47 @@ pub fn all_test_cases() -> Vec<TestCase> {
             ..DEFAULT_CASE
         },
         TestCase {
+            name: "call-annotated",
+            line: format!(
+                "{with_reference} --gff {{given}}/genes.gff3 --targets {{given}}/targets.bed --known {{given}}/known.vcf \
+                 --signatures {{given}}/signatures.tsv --panel {{given}}/p.gkt --panel-min-samples 1 --maf {{made}}/x.maf --bedpe {{made}}/x.bedpe"
+            ),
+            inputs: &[TestInput::Annotation, TestInput::NormalPanel],
+            initial_files: &[("pair/old.txt", "x.maf"), ("pair/old.txt", "x.bedpe")],
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            checksummed_files: &["p.gkt"],
+            unchecked_files: &["genes.gff3", "targets.bed", "known.vcf", "signatures.tsv"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-tumour-only",
+            line: "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+                   --reference {given}/pair/genome.fa --known {given}/known.vcf -o {made}/calls"
+                .into(),
+            inputs: &[TestInput::Annotation],
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "plan",
+            line: "plan --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz --normal {given}/pair/normal_1.fq.gz \
+                   {given}/pair/normal_2.fq.gz --reference {given}/pair/genome.fa --json {made}/x.json"
+                .into(),
+            inputs: &[TestInput::SamplePair],
+            initial_files: &[("pair/old.txt", "x.json")],
+            // The free memory is that of the moment.
+            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
+        TestCase {
             name: "step",
             line: "step {made}/run finish -t 2 --work {made}/run -o {made}/calls".into(),
             inputs: &[TestInput::PlannedRun],
             initial_files: &[("planned/run", "run")],
             kept_on_failure: &["run/.genuma-"],
             checksummed_files: &["planned/run/place", "planned/run/recruit-1", "planned/run/recruit-2"],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "step-again",
-            line: "step {made}/run pick --again -t 2 --work {made}/run".into(),
-            inputs: &[TestInput::PlannedRun],
-            initial_files: &[("planned/run", "run")],
-            kept_on_failure: &["run/.genuma-", "run/pick", "run/..pick", "run/.pick"],
-            checksummed_files: &["planned/run/count-1", "planned/run/count-2"],
-            // The object contains its cost, which is measured.
-            is_deterministic: false,
             ..DEFAULT_CASE
         },
         TestCase {
@@ -369,6 +496,21 @@ pub fn all_test_cases() -> Vec<TestCase> {
             line: "kmers query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
             inputs: &[TestInput::NormalTable],
             checksummed_files: &["n.gkt"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "compact",
+            line: "kmers compact {given}/n.gkt -o {made}/n.gkd".into(),
+            inputs: &[TestInput::NormalTable],
+            initial_files: &[("pair/old.txt", "n.gkd")],
+            checksummed_files: &["n.gkt"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "query-dictionary",
+            line: "kmers query -t 2 {given}/n.gkd {given}/pair/genome.fa".into(),
+            inputs: &[TestInput::NormalDictionary],
+            checksummed_files: &["n.gkd"],
             ..DEFAULT_CASE
         },
         TestCase {
@@ -441,7 +583,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         TestCase {
             name: "advise",
             line: format!(
-                "machine advise -t 2 --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
+                "machine advise -t 2 --force --machine {{given}}/probe/machine.json --json {{made}}/x.json --explain {{made}}/x.html -- {bwa_reads}"
             ),
             inputs: &[TestInput::SamplePair, TestInput::BwaIndex, TestInput::MachineProfile],
             unchecked_files: &["probe/machine.json"],
