@@ -35,7 +35,7 @@ pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) ->
     }
     if num_normals < u64::from(least) {
         let message = format!(
-            "--panel-min-samples {least}: {path} has only {num_normals} normals: lower the option, or {make} from more normals"
+            "--panel-min-samples {least}: the normals of {path} are fewer ({num_normals}): lower the option, or {make} from more normals"
         );
         return Err(UsageError(message).into());
     }

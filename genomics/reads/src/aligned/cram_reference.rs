@@ -89,7 +89,7 @@ impl CramReference {
         let (line, width) = (record.line_base_count().get(), record.line_width().get());
         let bytes = record.length() / line * width + record.length() % line;
         let mut bases = vec![0; bytes as usize];
-        file.read_exact_at(&mut bases, record.position())?;
+        file.read_exact_at(&mut bases, record.position()).map_err(name_reference(path))?;
         bases.retain(|base| !matches!(base, b'\n' | b'\r'));
         bases.make_ascii_uppercase();
         // Another length, or a header among the bases, means that the index belongs to another file.
@@ -121,10 +121,10 @@ impl CramReference {
         if let Some(found) = &*found {
             return Ok(found.clone());
         }
-        let named = |e: io::Error| io::Error::other(format!("the reference {}: {e}", path.display()));
-        let file = File::open(path).map_err(named)?;
+        let named = name_reference(path);
+        let file = File::open(path).map_err(&named)?;
         let mut head = [0; 2];
-        let n = file.read_at(&mut head, 0).map_err(named)?;
+        let n = file.read_at(&mut head, 0).map_err(&named)?;
         let all = if head[..n] == [0x1f, 0x8b] {
             let reference = Reference::read_fasta_file(path).map_err(|e| io::Error::other(e.to_string()))?;
             let held = reference.contigs.into_iter();
@@ -132,10 +132,15 @@ impl CramReference {
         } else {
             let beside = PathBuf::from(format!("{}.fai", path.display()));
             let index = if beside.exists() { fai::fs::read(&beside) } else { noodles_fasta::fs::index(path) };
-            let index = index.map_err(named)?;
+            let index = index.map_err(&named)?;
             let index = index.as_ref().iter().map(|record| (record.name().to_vec(), record.clone())).collect();
             Sequences::Indexed { file, index }
         };
         Ok(found.insert(Arc::new(all)).clone())
     }
+}
+
+/// Returns a function that adds the path of the reference to an error.
+fn name_reference(path: &Path) -> impl Fn(io::Error) -> io::Error + '_ {
+    move |e| io::Error::other(format!("the reference {}: {e}", path.display()))
 }
