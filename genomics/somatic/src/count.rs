@@ -13,43 +13,51 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    BinGrid, CountForecast, CountParams, CountResult, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition,
-    PartitionOutcome, PreparePair, RootCounters, ShardKmerIndex, count_in_partitions,
+    BinGrid, CountParams, CountResult, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition, PartitionOutcome,
+    RootCounters, ShardKmerIndex, count_in_partitions,
 };
-use genuma_pair::assay::{Assay, AssayHints, RandomOrFixedEnds};
+use genuma_pair::assay::{Assay, AssayHints};
 use genuma_pair::check::expected_pairs_per_sample;
-use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::library::{LibraryTally, LibraryTallyCollector, RawAndTrimmedPair};
+use genuma_pair::library::LibraryTally;
 use genuma_pair::library_model::SamplePairLibraryProperties;
-use genuma_pair::marker_kmers::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
-use genuma_pair::marker_kmers::{MarkerKmers, MarkerTally};
+use genuma_pair::marker_kmers::MarkerKmers;
 use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
-use genuma_pair::sketches_per_tumour::{SketchBuilders, SketchWriters};
-use genuma_reads::packed_reads::{self, PackedPairRecorder, PackedReadBlockIndex, PackedReadsWriter};
+use genuma_pair::sketches_per_tumour::SketchBuilders;
+use genuma_reads::packed_reads::{PackedPairRecorder, PackedReadBlockIndex, PackedReadsWriter};
 use genuma_reads::targets::Targets;
-use genuma_reads::{Lane, ReadEstimate, ReadPair, RecordCounts, TUMOUR_SAMPLE, TrimCounts};
+use genuma_reads::{Lane, ReadEstimate};
 use genuma_work::spill::{self, LocalCopyOfObjectRange};
 use genuma_work::unit::{self, UnitStore};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::{Deserialize, Serialize};
 
-use crate::candidate_kmer::{
-    CandidateKmer, KmerDepths, POOLED_SELECTOR_NUMBER, group_by_kmer, median_kmer_depth,
-    min_count_above_errors_at_depth,
-};
+use crate::candidate_kmer::CandidateKmer;
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
-use crate::ledger::{
-    Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, OFF_TARGET_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
-    TOO_MANY_VARIANTS_LEDGER_LINE,
-};
-use crate::pair_preprocessor::PairPreprocessor;
 use crate::reference_kmers::find_reference_kmers;
 use crate::sample_names::SampleNames;
-use crate::target_depth::{DepthConversionReadProperties, TargetDepths, TargetMarkerCounts, TargetMarkers};
+use crate::target_depth::TargetMarkers;
 use crate::tumour_alleles::TumourAlleles;
-use crate::tumour_in_normal;
+
+mod counting_result;
+mod library_sketches;
+mod packed_reads_budget;
+mod pair_processor;
+mod partition_result;
+#[cfg(test)]
+mod tests;
+
+pub use counting_result::CountingResult;
+pub(crate) use counting_result::count_solid_kmers;
+use library_sketches::LibrarySketches;
+pub use packed_reads_budget::{
+    PACKED_READS_LEDGER_LINE, forecast_counting_resources, packed_reads_budget_bytes, scratch_bytes_for_packed_reads,
+};
+use packed_reads_budget::{PIPED_PACKED_READS_SHARE, PackedReadsOutcome, num_partitions, pipe_scratch_error};
+use pair_processor::{PairProcessor, ReadStats, collect_read_stats};
+pub use partition_result::PartitionCountResult;
+use partition_result::{SampleTotals, merge_all_partitions};
 
 /// Why counting the k-mers fails.
 #[derive(Debug, thiserror::Error)]
@@ -69,243 +77,9 @@ pub enum Error {
     Input(String),
 }
 
-/// Result of counting the k-mers of all samples.
-#[derive(Serialize, Deserialize)]
-pub struct CountingResult {
-    /// Candidate k-mers, sorted by k-mer.
-    pub candidates: Vec<CandidateKmer>,
-    /// k-mer spectrum of each sample: number of distinct k-mers by number of occurrences.
-    pub spectra: Vec<Vec<u64>>,
-    /// Number of bases of each sample.
-    pub bases: Vec<u64>,
-    /// For each tumour the number of roots at which it and the normal have different alleles, as two people do.
-    pub genotype_mismatches: Vec<u64>,
-    /// For each tumour the alleles that it clearly has, with their counts in the normal.
-    pub tumour_alleles: Vec<TumourAlleles>,
-    /// For each sample, counts of trimmed reads and bases.
-    pub trimmed: Vec<TrimCounts>,
-    /// For each tumour, the library metrics of the tumour and the normal.
-    pub libraries: Vec<SamplePairLibraryMetrics>,
-    /// Depths of reference contigs and of screened sequences in the normal and the first tumour, estimated from marker
-    /// k-mers.
-    pub known_sequences: ContigCopiesAndScreen,
-    /// Depths of the targets; `None` without targets.
-    pub target_depths: Option<TargetDepths>,
-    /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
-    /// identity and contamination; empty if no sketch was taken.
-    pub pair_evidence: Vec<ReferenceFreePairEvidence>,
-    /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
-    pub library_models: Vec<SamplePairLibraryProperties>,
-    /// Upper limit of the ratio of the allele fraction in the normal to that in the tumour that tumour cells in the
-    /// normal cause, the largest over all tumours; 0 if the tumour alleles show no tumour cells in the normal, or are
-    /// too few.
-    pub tumour_in_normal_ratio: f64,
-    /// Index of the packed reads in the work folder; `None` if they were not stored.
-    pub packed_reads: Option<PackedReadBlockIndex>,
-    /// Number of items that counting produced and skipped, with reasons.
-    pub ledger: Ledger,
-}
-
 /// Path of the packed reads in the work folder.
 pub(crate) fn packed_reads_path(store: &UnitStore) -> PathBuf {
     store.work_folder.join("reads.bins")
-}
-
-/// Expected number of bytes of recruited pairs in the work folder for each base of the reads. They are stored in
-/// addition to the packed reads.
-const RECRUITED_BYTES_PER_BASE: f64 = 1.0 / 16.0;
-
-/// Number of bytes of scratch space to use for the packed reads. `None` if their size cannot be estimated, or if the
-/// scratch space cannot hold them in addition to the k-mers of a single counting pass and, later, the recruited pairs.
-pub fn packed_reads_budget_bytes(
-    params: &CountParams,
-    samples: usize,
-    expected: &ExpectedKmers,
-    estimate: &ReadEstimate,
-) -> Option<u64> {
-    let budget_bytes = min_packed_reads_bytes(params, estimate);
-    let left = params.max_scratch_bytes.checked_sub(budget_bytes)?;
-    let context = CountParams { max_scratch_bytes: left, ..params.clone() };
-    let fits = num_partitions(&context, samples, expected) == Some(1) && left >= expected_recruited_bytes(estimate);
-    (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
-}
-
-/// Number of bytes of scratch space that suffice for the packed reads together with the spilled k-mers of one counting
-/// pass, and later with the recruited pairs.
-pub fn scratch_bytes_for_packed_reads(
-    params: &CountParams,
-    samples: usize,
-    expected: &ExpectedKmers,
-    estimate: &ReadEstimate,
-) -> u64 {
-    let none = CountParams { max_scratch_bytes: 0, ..params.clone() };
-    let spill_peak_bytes = match num_partitions(&none, samples, expected) {
-        Some(1) => 0,
-        _ => expected.super_kmer_bytes + expected.super_kmer_bytes / 16,
-    };
-    min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(expected_recruited_bytes(estimate))
-}
-
-/// Number of partitions into which the k-mers of `samples` samples must be divided: see
-/// [`CountParams::partitions_needed`].
-fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedKmers) -> Option<u32> {
-    match samples {
-        0..=2 => params.partitions_needed::<2>(expected),
-        3 | 4 => params.partitions_needed::<4>(expected),
-        _ => params.partitions_needed::<MAX_SAMPLES>(expected),
-    }
-}
-
-/// Expected memory and scratch use of counting the k-mers of `samples` samples: see
-/// [`CountParams::forecast_resources`].
-pub fn forecast_counting_resources(
-    params: &CountParams,
-    samples: usize,
-    expected: &ExpectedKmers,
-) -> Option<CountForecast> {
-    match samples {
-        0..=2 => params.forecast_resources::<2>(expected),
-        3 | 4 => params.forecast_resources::<4>(expected),
-        _ => params.forecast_resources::<MAX_SAMPLES>(expected),
-    }
-}
-
-/// Number of bytes to reserve for the packed reads: their estimated size, a sixteenth as margin, and a block for each
-/// thread, because the last block of a thread is not full.
-fn min_packed_reads_bytes(params: &CountParams, estimate: &ReadEstimate) -> u64 {
-    estimate.packed_bytes + estimate.packed_bytes / 16 + (params.threads * packed_reads::FULL_BLOCK_BYTES) as u64
-}
-
-/// Expected size in bytes of the recruited pairs in the work folder.
-fn expected_recruited_bytes(estimate: &ReadEstimate) -> u64 {
-    (estimate.bases as f64 * RECRUITED_BYTES_PER_BASE) as u64
-}
-
-/// Whether the packed reads were stored, or why they were not.
-enum PackedReadsOutcome {
-    Complete(PackedReadBlockIndex),
-    /// Each shard of the reads has its own packed reads (distributed call).
-    PerShard,
-    /// The scratch space is too small for the packed reads, which need this number of bytes.
-    ScratchTooSmall(u64),
-    /// The packed reads exceeded their limit of this number of bytes.
-    LimitExceeded(u64),
-    /// The file of the packed reads, with a limit of this number of bytes, could not be written.
-    WriteFailed(u64),
-}
-
-impl PackedReadsOutcome {
-    /// Adds a line about the packed reads to the ledger.
-    fn add_to_ledger(&self, ledger: &mut Ledger) {
-        let mut no = |why: &str, bytes| {
-            let what =
-                format!("bytes of packed reads that were not written, {why}: later passes read the input files again");
-            ledger.add_skipped("count", &what, bytes);
-        };
-        match self {
-            // Its bytes go by which thread had which pairs.
-            PackedReadsOutcome::Complete(copied) => {
-                ledger.add_produced("count", PACKED_READS_LEDGER_LINE, copied.num_pairs())
-            }
-            PackedReadsOutcome::PerShard => {}
-            PackedReadsOutcome::ScratchTooSmall(bytes) => no("because the scratch space is too small", *bytes),
-            PackedReadsOutcome::LimitExceeded(bytes) => no("because they exceeded this limit", *bytes),
-            PackedReadsOutcome::WriteFailed(bytes) => no("because of a write error", *bytes),
-        }
-    }
-}
-
-/// Name of the ledger line that counts the read pairs stored as packed reads in the work folder.
-pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the work folder, which later passes read";
-
-/// Processes the read pairs of one thread: trims them, updates library statistics and the k-mer sketches, and writes
-/// packed reads.
-struct PairProcessor<'a, 'b> {
-    preprocessor: PairPreprocessor,
-    observer: LibraryTallyCollector,
-    recorder: Option<PackedPairRecorder<'a>>,
-    /// Writers of the k-mer sketches; `None` if an earlier pass has made the sketches.
-    sketch_writers: Option<SketchWriters<'b>>,
-}
-
-impl<'a, 'b> PairProcessor<'a, 'b> {
-    /// Creates a processor for `k`-mers. `expected` is the expected number of pairs of each sample.
-    fn new(
-        k: u32,
-        expected: &[u64],
-        packed_writer: Option<&'a PackedReadsWriter>,
-        sketches: Option<&'b SketchBuilders>,
-    ) -> Self {
-        let (preprocessor, observer) =
-            (PairPreprocessor::new(k, expected.len()), LibraryTallyCollector::with_expected_pairs(expected));
-        let (recorder, sketch_writers) =
-            (packed_writer.map(PackedReadsWriter::new_recorder), sketches.map(SketchBuilders::new_writers));
-        PairProcessor { preprocessor, observer, recorder, sketch_writers }
-    }
-}
-
-/// Trimming and library statistics of each sample, summed over all threads.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct ReadStats {
-    trimmed: Vec<TrimCounts>,
-    libraries: Vec<LibraryTally>,
-    /// For each sample, record counts of its BAM and CRAM files, and of FASTQ files whose reads contain UMIs.
-    aligned: Vec<RecordCounts>,
-}
-
-impl CountingResult {
-    /// Median k-mer depth of the first tumour, without error k-mers.
-    pub(crate) fn median_kmer_depth_of_first_tumour(&self) -> f64 {
-        median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
-    }
-}
-
-impl ReadStats {
-    fn with_samples(samples: usize) -> ReadStats {
-        let (trimmed, aligned) = (vec![TrimCounts::default(); samples], vec![RecordCounts::default(); samples]);
-        ReadStats { trimmed, libraries: vec![LibraryTally::default(); samples], aligned }
-    }
-
-    fn add(&mut self, other: &ReadStats) {
-        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.merge_counts(partition));
-        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.merge_tally(partition));
-        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.merge_counts(partition));
-    }
-}
-
-/// Sums the statistics of all threads after all lanes were read. Also returns their writers of packed reads.
-fn collect_read_stats<'a>(
-    recorders_by_thread: Vec<PairProcessor<'a, '_>>,
-    lanes: &[Lane],
-    samples: usize,
-) -> (ReadStats, Vec<PackedPairRecorder<'a>>) {
-    let (mut stats, mut recorders) = (ReadStats::with_samples(samples), Vec::new());
-    for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.record_counts()?))) {
-        stats.aligned[usize::from(lane.sample)].merge_counts(tally);
-    }
-    for PairProcessor { preprocessor, observer, recorder, .. } in recorders_by_thread {
-        let (trimmed, libraries) = (preprocessor.trim_counts().collect(), observer.into_tallies());
-        stats.add(&ReadStats { trimmed, libraries, aligned: Vec::new() });
-        recorders.extend(recorder);
-    }
-    (stats, recorders)
-}
-
-impl PreparePair for PairProcessor<'_, '_> {
-    fn prepare<'a>(&mut self, raw: ReadPair<'a>, sample: u8, added: &mut Vec<u8>) -> ReadPair<'a> {
-        let cut = self.preprocessor.prepare(raw, sample, added);
-        self.observer.add_pair(
-            &RawAndTrimmedPair { raw, trimmed: cut, packed: self.preprocessor.packed_bases_of_last_pair(sample) },
-            sample,
-        );
-        if let Some(sketch_writers) = &mut self.sketch_writers {
-            sketch_writers.add_pair(cut, self.preprocessor.packed_bases_of_last_pair(sample), sample);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.push(cut, sample);
-        }
-        cut
-    }
 }
 
 /// Input and parameters of the counting unit.
@@ -362,47 +136,6 @@ pub struct ShardScatterResult {
     sketches: Vec<KmerSketch>,
 }
 
-/// Result of counting the k-mers of one partition, or of several partitions merged.
-#[derive(Serialize, Deserialize)]
-pub struct PartitionCountResult {
-    partition: Partition,
-    candidates: Vec<CandidateKmer>,
-    spectra: Vec<Vec<u64>>,
-    genotype_mismatches: Vec<u64>,
-    tumour_alleles: Vec<TumourAlleles>,
-    /// Number of novel k-mers, including those above the limit, which were not stored.
-    novel_candidates: u64,
-    /// Number of novel k-mers that were skipped because the reference contains them.
-    reference_kmers: u64,
-    /// Maximum size of the spill file in bytes.
-    spill_peak_bytes: u64,
-    /// Counts of the marker k-mers of known sequences.
-    marker_tally: Option<MarkerTally>,
-    /// Counts of the marker k-mers of the targets.
-    target_tally: Option<TargetMarkerCounts>,
-    /// For each tumour, what its k-mer sketch shows: see [`CountingResult::pair_evidence`]. Only the first partition
-    /// has it.
-    pair_evidence: Vec<ReferenceFreePairEvidence>,
-    /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
-    /// Equal for all partitions.
-    library_models: Vec<SamplePairLibraryProperties>,
-    /// Numbers of bases, k-mers and reads. Equal for all partitions.
-    totals: SampleTotals,
-}
-
-/// Numbers of bases and k-mers of each sample, and statistics of its reads.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-struct SampleTotals {
-    bases: Vec<u64>,
-    kmers: Vec<u64>,
-    stats: ReadStats,
-}
-
-/// Maximum share of a tumour's k-mers that may be absent from the normal. Above it, novel k-mers are skipped. Two
-/// people differ in a twentieth of their k-mers, a tumour and its normal in a thousandth. If the tissue was fixed, the
-/// normal may lack a fifth at a depth of 30. Without this limit, all sequence of another species would be assembled.
-const MAX_ABSENT_KMER_SHARE: f64 = 0.5;
-
 /// Maximum number of novel k-mers of a tumour for small genomes. If there are more, all novel k-mers are skipped.
 /// Chosen: a higher value takes more memory.
 const MAX_NOVEL_CANDIDATES: u64 = 64_000_000;
@@ -420,30 +153,6 @@ pub const CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE: f64 = 1.2;
 /// gives enough of them to estimate contamination.
 pub const KMER_SKETCH_PARAMS: SketchParams =
     SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 640_000, max_kmers: 3_000_000 };
-
-/// Share of the scratch space for packed reads if reads come from pipes; the k-mers get the rest. A base takes 0.55 to
-/// 1.3 bytes in packed reads and up to 1.3 bytes in k-mers.
-const PIPED_PACKED_READS_SHARE: f64 = 0.45;
-/// Bytes of scratch space that always suffice for each base of reads from pipes.
-const PIPED_SCRATCH_BYTES_PER_BASE: f64 = 2.6;
-
-/// Makes the error for reads from a pipe whose k-mers and packed reads do not fit in the scratch space. Such reads can
-/// be read only once. `bases` is the number of bases, if all of them were read.
-fn pipe_scratch_error(bases: Option<u64>) -> Error {
-    let advice = match bases {
-        Some(bases) => {
-            let gib = (bases as f64 * PIPED_SCRATCH_BYTES_PER_BASE / f64::from(1 << 30)).ceil() as u64;
-            format!("for {bases} bases set --scratch {gib}G and use a work folder with that much free space")
-        }
-        None => {
-            "set --scratch to 2.6 bytes per base or more and use a work folder with that much free space".to_owned()
-        }
-    };
-    Error::Input(format!(
-        "reads from a pipe cannot be read again, and the scratch space is too small for their k-mers and packed reads: {advice}, \
-         or increase --memory, or save the reads to files"
-    ))
-}
 
 /// Prefix of the names under which partition results are stored.
 const PARTITION_UNIT_PREFIX: &str = "count-";
@@ -527,7 +236,7 @@ impl CountingUnit<'_> {
         if piped && !matches!(packed_outcome, PackedReadsOutcome::Complete(_)) {
             return Err(pipe_scratch_error(Some(all.totals.bases.iter().sum())));
         }
-        self.finish(all, parts, packed_outcome)
+        Ok(self.finish(all, parts, packed_outcome))
     }
 
     /// Number of partitions that will probably suffice.
@@ -820,7 +529,7 @@ impl CountingUnit<'_> {
         // The candidates of each partition are sorted, but not those of all together.
         all.candidates.sort_unstable();
         self.drop_reference_kmers(&mut all)?;
-        self.finish(all, parts, PackedReadsOutcome::PerShard)
+        Ok(self.finish(all, parts, PackedReadsOutcome::PerShard))
     }
 
     /// Removes novel k-mers that the reference contains: they are not somatic, only missing in the normal.
@@ -853,203 +562,7 @@ impl CountingUnit<'_> {
         });
         Ok(())
     }
-
-    /// Median depth of a base in a sample, computed from the median k-mer depth and the mean read length; `None` if the
-    /// spectrum does not show a depth.
-    fn median_base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
-        let (kmer, length) = (median_kmer_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
-        let starts = length + 1.0 - f64::from(self.params.k);
-        (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
-    }
-
-    /// Builds the result of the counting unit from the merged results of all partitions.
-    fn finish(
-        &self,
-        all: PartitionCountResult,
-        parts: u64,
-        packed_outcome: PackedReadsOutcome,
-    ) -> Result<CountingResult, Error> {
-        let all = if self.samples.has_normal() { all } else { all.without_normal_comparison() };
-        let PartitionCountResult {
-            mut candidates,
-            spectra,
-            genotype_mismatches,
-            tumour_alleles,
-            novel_candidates: novel,
-            reference_kmers: known,
-            spill_peak_bytes,
-            marker_tally: marks,
-            target_tally,
-            pair_evidence,
-            library_models,
-            totals: SampleTotals { bases, stats: ReadStats { trimmed, libraries, aligned }, .. },
-            ..
-        } = all;
-        let too_many_novel = novel > self.max_novel_candidates();
-        if too_many_novel {
-            candidates.retain(CandidateKmer::is_branching);
-        }
-        candidates.sort_unstable();
-        let mut ledger = Ledger::default();
-        let each = match packed_outcome {
-            PackedReadsOutcome::PerShard => "each counted from the data of all shards",
-            _ => "each counted in its own pass over the reads",
-        };
-        ledger.add_produced("count", &format!("partitions of the k-mer space, {each}"), parts);
-        ledger.add_produced("count", "bytes of the k-mer spill file in the work folder, at most", spill_peak_bytes);
-        packed_outcome.add_to_ledger(&mut ledger);
-        let others = self.samples.tumour_names().len().saturating_sub(1) as u64;
-        if others > 0 && marks.is_some() {
-            let what = "tumours beyond the first, for which contig depths, sex and screened sequences are not reported";
-            ledger.add_skipped("count", what, others);
-        }
-        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
-            if aligned.records > 0 {
-                ledger.add_produced("count", &format!("{sample}: records of aligned reads"), aligned.records);
-            }
-            if aligned.with_umi > 0 {
-                let line = format!("{sample}: reads whose UMI was taken from tags or from their bases");
-                ledger.add_produced("count", &line, aligned.with_umi);
-            }
-            for (what, n) in aligned.describe_skipped_and_missing_counts() {
-                ledger.add_skipped("count", &format!("{sample}: {what}"), n);
-            }
-        }
-        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
-            let mut made = |what: &str, n: u64| ledger.add_produced("count", &format!("{sample}: {what}"), n);
-            made("pairs read", trimmed.pairs);
-            made("fold-back reads", trimmed.fold_back_mates);
-            let mut left_out = |what: &str, n: u64| ledger.add_skipped("count", &format!("{sample}: {what}"), n);
-            left_out("adapter bases trimmed from reads longer than their fragment", trimmed.adapter_bases);
-            left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
-            left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
-        }
-        let is_targeted = target_tally.is_some() || SamplePairLibraryProperties::has_targeted_assay(&library_models);
-        let fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&library_models);
-        for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == RandomOrFixedEnds::Fixed) {
-            let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
-            let line = format!("{}: {what}", self.samples.display_name(sample));
-            ledger.add_produced("count", &line, trimmed[sample].pairs);
-        }
-        // The depths are known only after all partitions are counted.
-        let median_depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
-        let median_depths = values_by_selector(median_depths_of_samples.iter().copied());
-        let error_rates = SamplePairLibraryProperties::pooled_then_tumour_error_rates(&library_models);
-        let has_error_rate = |p: &CandidateKmer| error_rates.get(usize::from(p.selector)).is_some_and(Option::is_some);
-        candidates.retain(|p| {
-            !p.needs_high_quality() || has_error_rate(p) || p.is_in_repeat(median_depths[usize::from(p.selector)])
-        });
-        let in_normal = tumour_in_normal_by_selector(&tumour_alleles, median_depths_of_samples[0]);
-        candidates.retain(|p| p.tumour_in_normal_percent <= in_normal[usize::from(p.selector)]);
-        if self.genome_bases.is_none() {
-            let depth = values_by_selector(KmerDepths::from_spectra(&spectra).kmer);
-            candidates.retain(|p| {
-                f64::from(p.tumour_count) >= min_count_above_errors_at_depth(depth[usize::from(p.selector)])
-            });
-        }
-        let made = group_by_kmer(&candidates).count() as u64;
-        ledger.add_produced("count", "candidate k-mers", made);
-        if too_many_novel {
-            // Off target, reads are few in both samples of a capture.
-            let line = match (self.samples.has_normal(), is_targeted) {
-                (false, _) => TOO_MANY_VARIANTS_LEDGER_LINE,
-                (true, true) => OFF_TARGET_LEDGER_LINE,
-                (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
-            };
-            ledger.add_skipped("select", line, novel);
-        }
-        let known = if too_many_novel { 0 } else { known };
-        if known > 0 {
-            let what = "tumour k-mers whose root the normal lacks but the reference has, so they are not novel";
-            ledger.add_skipped("select", what, known);
-        }
-        let of_tumour = spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum)).max();
-        // In a capture the k-mers of single off-target reads may be more than those of the targets.
-        // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent
-        // ones.
-        let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
-        let foreign = group_by_kmer(&candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
-        if !is_targeted && (foreign + known) as f64 > MAX_ABSENT_KMER_SHARE * of_tumour.unwrap_or(0) as f64 {
-            let all = group_by_kmer(&candidates).count();
-            candidates.retain(CandidateKmer::is_branching);
-            ledger.add_skipped(
-                "select",
-                MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE,
-                (all - group_by_kmer(&candidates).count()) as u64,
-            );
-        }
-        let copied = match packed_outcome {
-            PackedReadsOutcome::Complete(copied) => Some(copied),
-            _ => None,
-        };
-        let depth = |i: usize| self.median_base_depth(&spectra[i], bases[i], libraries[i].num_pairs());
-        let k = f64::from(self.params.k);
-        let reads = [0, 1].map(|i: usize| {
-            let tally = &libraries[i];
-            let number = (2 * tally.num_pairs()) as f64;
-            ReadAndKmerTotals {
-                num_reads: number,
-                kmers_per_read: (tally.num_bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0),
-            }
-        });
-        let mut known =
-            marks.map_or_else(ContigCopiesAndScreen::default, |marks| ContigCopiesAndScreen::from_tally(&marks, reads));
-        if !self.samples.has_normal() {
-            // Copy numbers and sex are those of the normal and of the tumour relative to it.
-            known.karyotype = None;
-        }
-        let pair = |i: usize| {
-            let depths = [depth(0), depth(i)];
-            SamplePairLibraryMetrics::from_tallies([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
-        };
-        let read_bases = |i: usize| bases[i] as f64 / (2 * libraries[i].num_pairs()).max(1) as f64;
-        let read_bases: Vec<f64> = (0..self.samples.num_samples()).map(read_bases).collect();
-        let libraries: Vec<SamplePairLibraryMetrics> = (1..self.samples.num_samples()).map(pair).collect();
-        let target_depths = target_tally.map(|tally| {
-            let normal = libraries.first().map(|pair| &pair.normal);
-            let each = normal.into_iter().chain(libraries.iter().map(|pair| &pair.tumor));
-            let reads = each.zip(&read_bases).map(|(library, &bases)| DepthConversionReadProperties {
-                bases,
-                error_rate: library.errors.rate.map_or(0.0, |rate| rate.value),
-            });
-            TargetDepths::from_marker_counts(&tally, &reads.collect::<Vec<_>>(), self.params.k)
-        });
-        Ok(CountingResult {
-            candidates,
-            spectra,
-            bases,
-            genotype_mismatches,
-            tumour_alleles,
-            trimmed,
-            libraries,
-            known_sequences: known,
-            target_depths,
-            pair_evidence,
-            library_models,
-            tumour_in_normal_ratio: f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0,
-            packed_reads: copied,
-            ledger,
-        })
-    }
 }
-
-/// For each selector, the upper limit, in percent, of the ratio of the allele fraction in the normal to that in the
-/// tumour that tumour cells in the normal cause; for the pooled selector, the largest of all tumours. 0 where the
-/// tumour alleles show no tumour cells in the normal, or are too few.
-fn tumour_in_normal_by_selector(alleles: &[TumourAlleles], modal_depth: f64) -> Vec<u8> {
-    let percent =
-        |alleles: &TumourAlleles| match tumour_in_normal::estimate_fraction_ratio_before_calls(alleles, modal_depth) {
-            Some(ratio) if ratio.low >= MIN_TUMOUR_IN_NORMAL_RATIO => (100.0 * ratio.high).ceil() as u8,
-            _ => 0,
-        };
-    let of_tumours: Vec<u8> = alleles.iter().map(percent).collect();
-    let pooled = of_tumours.iter().copied().max().unwrap_or(0);
-    std::iter::once(pooled).chain(of_tumours).collect()
-}
-
-/// Minimum ratio of the allele fraction in the normal to that in the tumour (lower end of its interval) at which the
-/// normal counts as containing tumour cells. Chosen: a lower ratio is tolerated in every normal.
-const MIN_TUMOUR_IN_NORMAL_RATIO: f64 = 0.02;
 
 /// Returns the function that the counter calls for each root: it selects candidate k-mers and records the counts of
 /// marker k-mers.
@@ -1065,216 +578,5 @@ fn root_visitor<'a, const S: usize>(
         if let Some(targets) = &recorded.target_markers {
             targets.record_root_counts(root);
         }
-    }
-}
-
-/// Converts values by sample to values by selector number: index 0 ([`POOLED_SELECTOR_NUMBER`]) is the sum over all
-/// tumours, the other indices are single tumours.
-fn values_by_selector(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut by_rule: Vec<f64> = of_samples.into_iter().collect();
-    by_rule[usize::from(POOLED_SELECTOR_NUMBER)] = by_rule.iter().skip(TUMOUR_SAMPLE.into()).sum();
-    by_rule
-}
-
-/// For each tumour, the k-mer sketch of the tumour and the normal, and the properties of both libraries.
-#[derive(Default)]
-struct LibrarySketches {
-    /// One sketch for each tumour; empty if an earlier pass made the sketches.
-    sketches: Vec<KmerSketch>,
-    /// One library model for each tumour.
-    models: Vec<SamplePairLibraryProperties>,
-}
-
-impl LibrarySketches {
-    /// Finishes the sketches and estimates the library models. `tallies` has the library statistics of all samples.
-    fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
-        let mut sketches = sketches.take_sketches();
-        let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
-            SamplePairLibraryProperties::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
-        };
-        let models: Vec<SamplePairLibraryProperties> = sketches.iter().zip(&tallies[1..]).map(model).collect();
-        for (sketch, model) in sketches.iter_mut().zip(&models) {
-            for (sample, library) in [&model.normal, &model.tumour].into_iter().enumerate() {
-                if library.fragment_ends == RandomOrFixedEnds::Fixed {
-                    sketch.treat_pairs_as_molecules(sample);
-                }
-            }
-        }
-        LibrarySketches { sketches, models }
-    }
-
-    /// Library models of an earlier pass, without sketches.
-    fn from_models(models: &[SamplePairLibraryProperties]) -> LibrarySketches {
-        LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
-    }
-}
-
-fn merge_all_partitions(results: Vec<PartitionCountResult>) -> Result<PartitionCountResult, Error> {
-    let all = results.into_iter().map(Ok).reduce(|all, result| all?.merge(result?));
-    all.unwrap_or_else(|| Err(Error::Input("there is no partition to count".into())))
-}
-
-impl PartitionCountResult {
-    /// Removes the results that compare tumour and normal, for a tumour-only call, in which the reference replaces the
-    /// normal.
-    fn without_normal_comparison(self) -> PartitionCountResult {
-        PartitionCountResult {
-            genotype_mismatches: vec![0; self.genotype_mismatches.len()],
-            tumour_alleles: vec![TumourAlleles::default(); self.tumour_alleles.len()],
-            pair_evidence: Vec::new(),
-            ..self
-        }
-    }
-
-    /// Merges the results of two disjoint sets of partitions.
-    fn merge(mut self, other: PartitionCountResult) -> Result<PartitionCountResult, Error> {
-        if self.totals != other.totals {
-            return Err(Error::Input(
-                "the reads changed while they were counted: start again without --resume and do not modify the input files".into(),
-            ));
-        }
-        self.candidates.extend(other.candidates);
-        for (all, partition) in self.spectra.iter_mut().zip(&other.spectra) {
-            all.iter_mut().zip(partition).for_each(|(a, p)| *a += p);
-        }
-        let same = match (&mut self.marker_tally, &other.marker_tally) {
-            (Some(marks), Some(others)) => marks.merge_partition_counts(others),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        if !same {
-            return Err(Error::Input(
-                "the reference or the screened sequences changed while k-mers were counted: start again without --resume".into(),
-            ));
-        }
-        let same = match (&mut self.target_tally, &other.target_tally) {
-            (Some(tally), Some(others)) => tally.merge_partition_counts(others),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        if !same {
-            return Err(Error::Input(
-                "the reference or the targets changed while k-mers were counted: start again without --resume".into(),
-            ));
-        }
-        self.genotype_mismatches
-            .iter_mut()
-            .zip(other.genotype_mismatches)
-            .for_each(|(all, partition)| *all += partition);
-        self.tumour_alleles
-            .iter_mut()
-            .zip(&other.tumour_alleles)
-            .for_each(|(all, partition)| all.merge_alleles(partition));
-        if self.pair_evidence.is_empty() {
-            self.pair_evidence = other.pair_evidence;
-        }
-        if self.library_models != other.library_models {
-            return Err(Error::Input(
-                "the saved results of two partitions do not match (library statistics): start again without --resume"
-                    .into(),
-            ));
-        }
-        self.novel_candidates += other.novel_candidates;
-        self.reference_kmers += other.reference_kmers;
-        self.spill_peak_bytes = self.spill_peak_bytes.max(other.spill_peak_bytes);
-        Ok(self)
-    }
-}
-
-/// Minimum number of occurrences of a k-mer that is certainly not an error. Chosen; a higher value misses more k-mers
-/// of shallow samples.
-const MIN_SOLID_COUNT: usize = 8;
-
-/// Number of distinct k-mers of a sample that occur at least [`MIN_SOLID_COUNT`] times, so that they are certainly not
-/// errors.
-pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
-    spectrum.iter().skip(MIN_SOLID_COUNT).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Silent;
-
-    impl ProgressListener for Silent {
-        fn unit_started(&self, _: &str, _: Option<Arc<ProgressCounters>>) {}
-    }
-
-    /// The merged result of two partitions, each with `novel` novel k-mers, of which `given` were output, and 10
-    /// branching k-mers.
-    fn joined(novel: u64, given: u64) -> CountingResult {
-        let folder = tempfile::tempdir().unwrap();
-        let params = CountParams {
-            k: 31,
-            min_base_quality: 0,
-            threads: 1,
-            memory_bytes: 1 << 30,
-            work_dir: folder.path().into(),
-            max_scratch_bytes: u64::MAX,
-            partition: Partition::WHOLE_KMER_SPACE,
-            devices: Default::default(),
-        };
-        let samples = SampleNames::default();
-        let counting = CountingUnit {
-            lanes: &[],
-            samples: &samples,
-            params,
-            min_tumour_count: 2,
-            assay: None,
-            genome_bases: Some(1_000_000),
-            reference: None,
-            screen: None,
-            targets: None,
-            progress: &Silent,
-        };
-        let result = |first: u64| {
-            let candidate = |kmer, depth| CandidateKmer {
-                kmer,
-                tumour_count: 9,
-                root_depth: depth,
-                selector: TUMOUR_SAMPLE,
-                ..CandidateKmer::default()
-            };
-            let candidates =
-                (0..given).map(|i| candidate(first + i, 0)).chain((0..10).map(|i| candidate(first + 1000 + i, 20)));
-            let read = SampleTotals { bases: vec![9; 2], kmers: vec![9; 2], stats: ReadStats::with_samples(2) };
-            let mut spectrum = vec![0; 1024];
-            spectrum[20] = 1_000_000;
-            let (spectra, candidates) = (vec![spectrum.clone(), spectrum], candidates.collect());
-            PartitionCountResult {
-                partition: Partition::WHOLE_KMER_SPACE,
-                candidates,
-                spectra,
-                genotype_mismatches: vec![0],
-                tumour_alleles: vec![TumourAlleles::default()],
-                novel_candidates: novel,
-                reference_kmers: 0,
-                spill_peak_bytes: 0,
-                marker_tally: None,
-                target_tally: None,
-                pair_evidence: Vec::new(),
-                library_models: Vec::new(),
-                totals: read,
-            }
-        };
-        counting
-            .finish(
-                merge_all_partitions(vec![result(5000), result(0)]).unwrap(),
-                2,
-                PackedReadsOutcome::ScratchTooSmall(0),
-            )
-            .unwrap()
-    }
-
-    #[test]
-    fn too_many_unknown_kmers_are_left_out_all_of_them_and_told() {
-        let lines = |counts: &CountingResult| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
-        let few = joined(100, 100);
-        assert_eq!((few.candidates.len(), lines(&few)), (220, 0));
-        assert!(few.candidates.is_sorted());
-        // Neither partition exceeds the limit, both together do.
-        let many = joined(MAX_NOVEL_CANDIDATES / 2 + 1, 100);
-        assert_eq!((many.candidates.len(), lines(&many)), (20, 1));
-        let line = many.ledger.lines.iter().find(|l| l.stage == "select").unwrap();
-        assert!(line.skipped && line.count == MAX_NOVEL_CANDIDATES + 2);
     }
 }

@@ -1,0 +1,126 @@
+//! The explanations of an allele, compared by the votes of all samples: the limits of the somatic quality.
+
+use std::borrow::Cow;
+
+use super::likelihood::{
+    NormalWithoutAllele, averaged_log_likelihood, error_log_likelihood, germline_fraction_density,
+    joint_somatic_log_likelihood, log_likelihood, order_independent_sum, phasing_error_log_likelihood,
+    presence_log_likelihood, shared_log_likelihood,
+};
+use super::result::{AlleleSupport, QualityLimits};
+use super::{ErrorFrequency, GenotypingParams, pool_votes_of_samples};
+use crate::molecule_vote::MoleculeVote;
+
+/// The votes for a change in all samples, with what several comparisons use.
+pub(super) struct ComparedVotes<'a> {
+    pub(super) params: GenotypingParams,
+    pub(super) normal: &'a [MoleculeVote],
+    /// Votes of each tumour.
+    pub(super) tumours: &'a [Vec<MoleculeVote>],
+    /// Votes of all tumours together, sorted by read pair.
+    pub(super) pooled: Cow<'a, [MoleculeVote]>,
+    pub(super) normal_support: AlleleSupport,
+    /// Support in all tumours together.
+    pub(super) tumour_support: AlleleSupport,
+    pub(super) normal_without_allele: NormalWithoutAllele,
+    /// Log-likelihood ratio of the allele at the best-fitting fractions over errors of all supporting reads.
+    pub(super) log_ratio_over_errors: f64,
+    /// Log-likelihood of the votes of all samples if the change is somatic.
+    pub(super) somatic: f64,
+    /// Number of molecules that would support the allele in the normal if it were as frequent there as in the tumour;
+    /// 0 if the normal has it, or if reads may cover the change without supporting an allele.
+    pub(super) expected_in_normal: f64,
+}
+
+impl<'a> ComparedVotes<'a> {
+    pub(super) fn new(
+        normal: &'a [MoleculeVote],
+        tumours: &'a [Vec<MoleculeVote>],
+        params: GenotypingParams,
+    ) -> ComparedVotes<'a> {
+        let pooled = pool_votes_of_samples(tumours);
+        let (normal_support, tumour_support) = (AlleleSupport::from_votes(normal), AlleleSupport::from_votes(&pooled));
+        let in_normal = params.admixture.tumour_in_normal_ratio;
+        let normal_without_allele = NormalWithoutAllele::fit(normal, tumours, tumour_support, in_normal);
+        // Slippage has the same rate in all tumours.
+        let log_ratio_over_errors = presence_log_likelihood(tumours)
+            - error_log_likelihood(&pooled, params.error_probability, params.slippage_rate);
+        // docs/model/genotype.md (7)
+        let somatic = normal_without_allele.log_likelihood_with_prior + joint_somatic_log_likelihood(tumours);
+        // If few molecules support an allele, as at a short tandem duplication, the absence of the allele among many
+        // molecules is evidence too: a germline variant would be as frequent as in the tumour. This does not hold for
+        // repeat lengths: reads that end in the repeat support no allele.
+        let is_evidence = normal_support.alternative == 0 && params.error_frequency == ErrorFrequency::Rare;
+        let [in_normal, in_tumour] = params.num_molecules.map(f64::from);
+        let expected_in_normal =
+            if is_evidence { f64::from(tumour_support.alternative) * in_normal / in_tumour.max(1.0) } else { 0.0 };
+        ComparedVotes {
+            params,
+            normal,
+            tumours,
+            pooled,
+            normal_support,
+            tumour_support,
+            normal_without_allele,
+            log_ratio_over_errors,
+            somatic,
+            expected_in_normal,
+        }
+    }
+
+    /// Sum of a log-likelihood over all tumours.
+    pub(super) fn sum_over_tumours(&self, log_likelihood: impl Fn(&[MoleculeVote]) -> f64) -> f64 {
+        order_independent_sum(self.tumours.iter().map(|votes| log_likelihood(votes)).collect())
+    }
+
+    /// Log-odds of a somatic change over each other explanation.
+    pub(super) fn quality_limits(&self) -> QualityLimits {
+        // docs/model/genotype.md (9)
+        QualityLimits {
+            against_error: self.log_ratio_over_errors - self.params.prior_log_odds,
+            against_germline: self.log_odds_over_germline(),
+            against_shared: self.log_odds_over_shared(),
+        }
+    }
+
+    /// Log-odds over a germline variant. Without a normal `tumour_only.rs` compares when all calls are known.
+    fn log_odds_over_germline(&self) -> f64 {
+        if !self.params.has_normal {
+            return f64::INFINITY;
+        }
+        // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
+        let heterozygous = log_likelihood(self.normal, 0.5)
+            + self.sum_over_tumours(|votes| averaged_log_likelihood(votes, germline_fraction_density));
+        let homozygous = log_likelihood(self.normal, 1.0) + self.sum_over_tumours(|votes| log_likelihood(votes, 1.0));
+        // docs/model/genotype.md (8)
+        (self.somatic - heterozygous.max(homozygous)).max(self.expected_in_normal)
+            - self.params.germline_prior_log_odds()
+    }
+
+    /// Log-odds over an allele that normal and tumour share. With several tumours the fractions of each are unknown, so
+    /// they are not compared with a common one.
+    fn log_odds_over_shared(&self) -> f64 {
+        if !self.params.has_normal || self.tumours.len() != 1 {
+            return f64::INFINITY;
+        }
+        // An allele of unknown fraction (Poisson counts, averaged over all fractions) is missing in the normal more
+        // often.
+        let expected_log_ratio = if self.expected_in_normal > 0.0 {
+            let ratio = self.expected_in_normal / f64::from(self.tumour_support.alternative);
+            f64::from(self.tumour_support.alternative + 1) * (1.0 + ratio).ln()
+        } else {
+            0.0
+        };
+        // docs/model/genotype.md (21)
+        let haplotype_log_ratio = self
+            .params
+            .haplotype_log_ratio
+            .unwrap_or_else(|| self.somatic - shared_log_likelihood(self.normal, &self.pooled));
+        let phasing_error = self
+            .params
+            .phasing_error_strand
+            .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(self.normal, &self.pooled, strand));
+        (haplotype_log_ratio.max(expected_log_ratio) - self.params.shared_prior_log_odds())
+            .min(self.somatic - phasing_error)
+    }
+}
