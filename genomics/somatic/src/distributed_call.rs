@@ -38,7 +38,7 @@ use crate::assemble::Contig;
 use crate::count::{CountingResult, CountingUnit, PartitionCountResult, ShardScatterResult};
 use crate::error::Error;
 use crate::gene_annotation::GeneFile;
-use crate::genotyping::{self, FinishedCall, GenotypingUnit};
+use crate::genotyping::{self, FinishedCall, GenotypingUnit, LocusInputs};
 use crate::group_assembly::{self, GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
@@ -557,11 +557,7 @@ impl TaskRunner<'_> {
         let genotyping = GenotypingUnit {
             samples: &self.call.samples,
             counts,
-            genome,
-            contigs,
-            assembled: &assembled,
-            recruited,
-            recruited_path: &recruits,
+            loci: LocusInputs { genome, contigs, assembled: &assembled, recruited, recruited_path: &recruits },
             params: &self.call.params,
             resources: &self.resources,
             work_dir: self.work_dir,

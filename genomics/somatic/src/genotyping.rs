@@ -91,16 +91,8 @@ pub(crate) struct GenotypingUnit<'a> {
     pub samples: &'a SampleNames,
     /// Result of counting k-mers.
     pub counts: CountingResult,
-    /// The reference; without it, calls are placed on the assembled contigs of the normal.
-    pub genome: Option<Reference>,
-    /// Aligned contigs for which reads were recruited.
-    pub contigs: Vec<AlignedContig>,
-    /// All assembled contigs; used only if there is no reference.
-    pub assembled: &'a [Contig],
-    /// Positions of the recruited pairs in the file `recruited_path`, and numbers of pairs.
-    pub recruited: RecruitedPairsOnDisk,
-    /// File of the recruited pairs.
-    pub recruited_path: &'a Path,
+    /// Contigs, their recruited pairs, and the reference.
+    pub loci: LocusInputs<'a>,
     /// Call parameters that determine the result.
     pub params: &'a CallParams,
     /// Threads, memory and disk space that the unit may use.
@@ -119,6 +111,20 @@ pub(crate) struct GenotypingUnit<'a> {
     pub targets: Option<(&'a TargetsOption, Targets)>,
     /// Known variants with population frequencies; `None` if none were given. They require a reference.
     pub known: Option<&'a KnownVariants>,
+}
+
+/// The contigs that become loci, and the pairs recruited for them.
+pub(crate) struct LocusInputs<'a> {
+    /// The reference; without it, calls are placed on the assembled contigs of the normal.
+    pub genome: Option<Reference>,
+    /// Aligned contigs for which reads were recruited.
+    pub contigs: Vec<AlignedContig>,
+    /// All assembled contigs; used only if there is no reference.
+    pub assembled: &'a [Contig],
+    /// Positions of the recruited pairs in the file `recruited_path`, and numbers of pairs.
+    pub recruited: RecruitedPairsOnDisk,
+    /// File of the recruited pairs.
+    pub recruited_path: &'a Path,
 }
 
 /// Minimum share of genotype mismatches, among the k-mers that both samples have, at which a warning says that the
@@ -153,63 +159,19 @@ impl GenotypingUnit<'_> {
     /// Spilled data cannot be written or read, or is damaged.
     pub fn run_genotyping(self) -> Result<FinishedCall, Error> {
         let clock = CostTimer::start();
-        let samples = self.samples.num_samples();
         let passes = GenotypingPasses {
             params: self.params,
-            num_samples: samples,
+            num_samples: self.samples.num_samples(),
             has_normal: self.samples.has_normal(),
-            threads: self.resources.threads,
+            resources: self.resources,
+            work_dir: self.work_dir,
         };
-        let GenotypingUnit {
-            counts,
-            genome,
-            contigs,
-            assembled,
-            recruited,
-            mut ledger,
-            mut costs,
-            mut tracer,
-            panel,
-            targets,
-            known,
-            ..
-        } = self;
+        let GenotypingUnit { counts, loci, mut ledger, mut costs, mut tracer, panel, targets, known, .. } = self;
         let thresholds = call_thresholds(&counts, self.samples, self.params);
-        ledger.add_produced("recruit", "pairs recruited", recruited.num_pairs);
-        let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
-        ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
-        let on_reference = genome.is_some();
-        let memory = self.resources.allocatable_memory_bytes() / 2;
-        let mut ranges = LocusRanges::open_and_place_reads(
-            recruited,
-            self.recruited_path,
-            contigs,
-            memory,
-            self.work_dir,
-            passes.threads,
-            // The normal's reads suffice to assemble its alleles. All reads are placed then.
-            |sample| on_reference || sample == NORMAL_SAMPLE,
-        )?;
-        let genome = match genome {
-            Some(genome) => genome,
-            None => passes.assemble_normals(assembled, &mut ranges)?,
-        };
-        if on_reference {
-            passes.split_germline_changes(&mut ranges, &genome)?;
-        }
-        let rivals = locus::set_rival_contigs(ranges.loci_mut());
-        ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
-        let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
-        ledger.add_skipped(
-            "judge",
-            "contigs with too many changes to compare reads with each change separately",
-            crowded,
-        );
-        let mut errors = passes
-            .learn_errors(&mut ranges, SamplePairLibraryProperties::highest_error_rate(&counts.library_models))?;
+        let on_reference = loci.genome.is_some();
+        let (mut ranges, genome) = passes.open_loci(loci, &mut ledger)?;
         let admixture = estimate_admixture(&counts, thresholds.has_fold_back_artefacts);
-        errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
-        errors.fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&counts.library_models);
+        let errors = passes.learn_errors(&mut ranges, &counts, admixture)?;
         passes.join_neighbours(&mut ranges, &errors)?;
         let known = match known.filter(|_| on_reference) {
             Some(known) => {
@@ -219,12 +181,10 @@ impl GenotypingUnit<'_> {
             None => KnownVariantFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
-        if !passes.has_normal {
-            tumour_only::set_tumour_only_qualities_and_filters(&mut calls, self.params.min_quality);
-        }
+        let reference = on_reference.then_some(&genome);
         if let Some(panel) = panel {
-            let reference = on_reference.then_some(&genome);
-            panel.annotate_and_filter_calls(ranges.loci(), reference, self.params.k, passes.threads, &mut calls);
+            let (k, threads) = (self.params.k, self.resources.threads);
+            panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds);
@@ -236,7 +196,7 @@ impl GenotypingUnit<'_> {
             events.retain(|event| event.is_on_target(&targets, option.padding_bp));
             let outside = (all - events.len()) as u64;
             ledger.add_skipped("judge", "calls outside the targets", outside);
-            let depths = counts.target_depths.clone().unwrap_or_default();
+            let (depths, samples) = (counts.target_depths.clone().unwrap_or_default(), passes.num_samples);
             (option.padding_bp, TargetsWithDepths::summarise_targets(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
@@ -245,20 +205,17 @@ impl GenotypingUnit<'_> {
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let known_bases = estimate_known_bases(&counts, self.samples);
-        let reference = on_reference.then_some(&genome);
         let called = TumourSummaryInputs {
             counts: &counts,
             events: &events,
             reference,
-            callable_bases: known_bases,
+            callable_bases: estimate_known_bases(&counts, self.samples),
             slippage: &errors.slippage,
             targets: targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp)),
-            threads: passes.threads,
+            threads: self.resources.threads,
         };
-        let sample_summaries = (0..self.samples.tumour_names().len())
-            .map(|tumour| SampleSummary::summarise_tumour(called, tumour))
-            .collect();
+        let tumours = 0..self.samples.tumour_names().len();
+        let sample_summaries = tumours.map(|tumour| SampleSummary::summarise_tumour(called, tumour)).collect();
         costs.push(clock.stop("judge"));
         Ok(FinishedCall {
             genome,
@@ -289,14 +246,48 @@ struct GenotypingPasses<'a> {
     params: &'a CallParams,
     num_samples: usize,
     has_normal: bool,
-    threads: usize,
+    resources: &'a Resources,
+    work_dir: &'a Path,
 }
 
 impl GenotypingPasses<'_> {
+    /// Makes loci of the contigs and places their recruited reads. Returns the loci, and the sequences to which calls
+    /// refer.
+    fn open_loci(&self, inputs: LocusInputs<'_>, ledger: &mut Ledger) -> Result<(LocusRanges, Reference), Error> {
+        let LocusInputs { genome, contigs, assembled, recruited, recruited_path } = inputs;
+        ledger.add_produced("recruit", "pairs recruited", recruited.num_pairs);
+        let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
+        ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
+        let on_reference = genome.is_some();
+        let mut ranges = LocusRanges::open_and_place_reads(
+            recruited,
+            recruited_path,
+            contigs,
+            self.resources.allocatable_memory_bytes() / 2,
+            self.work_dir,
+            self.resources.threads,
+            // The normal's reads suffice to assemble its alleles. All reads are placed then.
+            |sample| on_reference || sample == NORMAL_SAMPLE,
+        )?;
+        let genome = match genome {
+            Some(genome) => {
+                self.split_germline_changes(&mut ranges, &genome)?;
+                genome
+            }
+            None => self.assemble_normals(assembled, &mut ranges)?,
+        };
+        let rivals = locus::set_rival_contigs(ranges.loci_mut());
+        ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
+        let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
+        let what = "contigs with too many changes to compare reads with each change separately";
+        ledger.add_skipped("judge", what, crowded);
+        Ok((ranges, genome))
+    }
+
     /// In a call without a reference, assembles the normal allele of each contig from the recruited reads of the
     /// normal, and compares the contigs with these alleles. Returns the normal alleles, which replace the reference.
     fn assemble_normals(&self, assembled: &[Contig], ranges: &mut LocusRanges) -> Result<Reference, Error> {
-        let (n, threads) = (assembled.len(), self.threads);
+        let (n, threads) = (assembled.len(), self.resources.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
         ranges.for_each_range(|loci, contigs, pairs| {
             let assemble =
@@ -328,7 +319,7 @@ impl GenotypingPasses<'_> {
                     .then(|| germline_haplotype::split_off_germline_changes(locus, pairs, genome))
                     .flatten()
             };
-            let found = map_in_order(contigs.len(), self.threads, || (), split_one);
+            let found = map_in_order(contigs.len(), self.resources.threads, || (), split_one);
             contigs.iter().zip(found).for_each(|(&c, found)| split[c as usize] = found);
             Ok::<(), Error>(())
         })?;
@@ -341,10 +332,15 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Estimates the error rates of the recruited reads. `error_rate` is the error rate of good bases that was measured
-    /// while counting.
-    fn learn_errors(&self, ranges: &mut LocusRanges, error_rate: Option<f64>) -> Result<ErrorModel, Error> {
-        let (threads, n) = (self.threads, ranges.loci().len());
+    /// Estimates the error rates of the recruited reads.
+    fn learn_errors(
+        &self,
+        ranges: &mut LocusRanges,
+        counts: &CountingResult,
+        admixture: Admixture,
+    ) -> Result<ErrorModel, Error> {
+        let (threads, n) = (self.resources.threads, ranges.loci().len());
+        let error_rate = SamplePairLibraryProperties::highest_error_rate(&counts.library_models);
         let mut bases = sequencing_errors::BaseErrorCounts::zero(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
         let mut homopolymers = ShortHomopolymerReadCounts::default();
@@ -363,6 +359,8 @@ impl GenotypingPasses<'_> {
         let mut errors = ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all));
         errors.short_homopolymers = homopolymers.estimate_rates();
         errors.measured_error_rate = error_rate;
+        errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
+        errors.fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&counts.library_models);
         Ok(errors)
     }
 
@@ -376,7 +374,7 @@ impl GenotypingPasses<'_> {
             let weigh = |(): &mut (), i: usize| {
                 adjacent_substitutions::count_change_pair_support(contigs[i] as usize, loci, pairs, errors)
             };
-            let found = map_in_order(contigs.len(), self.threads, || (), weigh);
+            let found = map_in_order(contigs.len(), self.resources.threads, || (), weigh);
             contigs.iter().zip(found).for_each(|(&c, found)| weighed[c as usize] = found);
             Ok::<(), Error>(())
         })?;
@@ -399,12 +397,15 @@ impl GenotypingPasses<'_> {
                 let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
                 loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal)
             };
-            let found = map_in_order(contigs.len(), self.threads, || (), judge);
+            let found = map_in_order(contigs.len(), self.resources.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
             Ok::<(), Error>(())
         })?;
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
         repeat_family_copy::filter_repeat_family_copies(&mut calls, ranges.loci());
+        if !self.has_normal {
+            tumour_only::set_tumour_only_qualities_and_filters(&mut calls, self.params.min_quality);
+        }
         Ok(calls)
     }
 }

@@ -18,7 +18,7 @@ use crate::aligned_contig::AlignedContig;
 use crate::candidate_kmer::CandidateKmer;
 use crate::count::{self, CountingResult, CountingUnit};
 use crate::gene_annotation::GeneFile;
-use crate::genotyping::{self, GenotypingUnit};
+use crate::genotyping::{self, GenotypingUnit, LocusInputs};
 use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
@@ -86,7 +86,7 @@ impl CallJob {
     /// to `watch`.
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
         let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
-        let genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
+        let genome = self.read_reference()?;
         let genome_bases = genome.as_ref().map(count_acgt_bases);
         let mut tracer = genome
             .as_ref()
@@ -107,12 +107,7 @@ impl CallJob {
         };
         ledger.append_lines(&counts.ledger);
         if let Some(tracer) = &mut tracer {
-            let meter = Arc::new(ProgressCounters::default());
-            watch.unit_started("why", Some(meter.clone()));
-            passes.for_each_pair(&meter, |pair, sample, scratch, hits| {
-                tracer.count_kmers_in_pair(pair, sample, scratch, hits)
-            })?;
-            tracer.record_candidates(&counts.candidates);
+            trace_kmers(tracer, &passes, &counts.candidates, watch)?;
         }
         let panel = self.look_up_panel(&counts, &mut costs, &mut ledger, watch)?;
         let candidates = std::mem::take(&mut counts.candidates);
@@ -130,18 +125,10 @@ impl CallJob {
             store.run_or_load("place", &mut costs, || {
                 let meter = Arc::new(ProgressCounters::new("the reference"));
                 watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
-                genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
-                let context = ContigPlacementInputs {
-                    genome: genome.as_ref(),
-                    k: self.params.k,
-                    threads: self.resources.threads,
-                    memory_bytes: self.resources.allocatable_memory_bytes(),
-                    thresholds: genotyping::call_thresholds(&counts, &self.samples, &self.params),
-                    meter: &meter,
-                };
+                genome = self.read_reference()?;
                 Ok::<_, Error>(ContigPlacementResult::place_and_find_changes(
                     &mut assembled.contigs,
-                    &context,
+                    &self.placement_inputs(genome.as_ref(), &counts, &meter),
                     tracer.as_mut(),
                 ))
             })?;
@@ -153,18 +140,18 @@ impl CallJob {
             let _ = fs::remove_file(count::packed_reads_path(&self.store));
         }
         drop(copy);
-        if genome.is_none() {
-            genome = self.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
-        }
+        let genome = genome.map_or_else(|| self.read_reference(), |genome| Ok(Some(genome)))?;
         watch.unit_started("judge", None);
         let genotyping = GenotypingUnit {
             samples: &self.samples,
             counts,
-            genome,
-            contigs,
-            assembled: &assembled.contigs,
-            recruited,
-            recruited_path: &self.recruited_pairs_path(),
+            loci: LocusInputs {
+                genome,
+                contigs,
+                assembled: &assembled.contigs,
+                recruited,
+                recruited_path: &self.recruited_pairs_path(),
+            },
             params: &self.params,
             resources: &self.resources,
             work_dir: &self.store.work_folder,
@@ -176,6 +163,27 @@ impl CallJob {
             known: self.known.as_ref(),
         };
         genotyping.run_genotyping()
+    }
+
+    /// Reads the reference; `None` if there is none.
+    fn read_reference(&self) -> Result<Option<Reference>, Error> {
+        Ok(self.reference.as_deref().map(Reference::read_fasta_file).transpose()?)
+    }
+
+    fn placement_inputs<'a>(
+        &self,
+        genome: Option<&'a Reference>,
+        counts: &CountingResult,
+        meter: &'a ProgressCounters,
+    ) -> ContigPlacementInputs<'a> {
+        ContigPlacementInputs {
+            genome,
+            k: self.params.k,
+            threads: self.resources.threads,
+            memory_bytes: self.resources.allocatable_memory_bytes(),
+            thresholds: genotyping::call_thresholds(counts, &self.samples, &self.params),
+            meter,
+        }
     }
 
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.
@@ -314,4 +322,19 @@ impl CallJob {
 pub fn count_acgt_bases(genome: &Reference) -> u64 {
     let panel_counts = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
     genome.contigs.iter().map(|c| panel_counts(&c.seq)).sum()
+}
+
+/// One more pass over the reads (`--why`), which counts the k-mers of the traced variants.
+fn trace_kmers(
+    tracer: &mut VariantTracer,
+    passes: &ReadPasses<'_>,
+    candidates: &[CandidateKmer],
+    watch: &dyn ProgressListener,
+) -> Result<(), Error> {
+    let meter = Arc::new(ProgressCounters::default());
+    watch.unit_started("why", Some(meter.clone()));
+    passes
+        .for_each_pair(&meter, |pair, sample, scratch, hits| tracer.count_kmers_in_pair(pair, sample, scratch, hits))?;
+    tracer.record_candidates(candidates);
+    Ok(())
 }
