@@ -336,13 +336,19 @@ impl CandidateSelector {
             let counts = root.counts.each_ref().map(&view);
             self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);
         }
-        if root_in_normal >= MIN_COMPARED_ROOT_COUNT && root_in_tumour >= MIN_COMPARED_ROOT_COUNT {
-            let share = |c: &[u32; S]| view(c).into_iter().map(u64::from).product::<u64>();
-            // Allow for one error in sixteen reads.
-            let common = root.counts.iter().map(share).sum::<u64>();
-            if common * 16 <= u64::from(root_in_normal) * u64::from(root_in_tumour) {
-                self.mismatched_roots.fetch_add(1, Relaxed);
-            }
+        self.compare_genotypes(root.counts.iter().map(&view), [root_in_normal, root_in_tumour]);
+    }
+
+    /// Counts a root at which normal and tumour have different alleles. `of_root` has the counts of the root in both.
+    #[inline]
+    fn compare_genotypes(&self, counts: impl Iterator<Item = [u32; 2]>, of_root: [u32; 2]) {
+        if of_root.into_iter().any(|count| count < MIN_COMPARED_ROOT_COUNT) {
+            return;
+        }
+        let product = |counts: [u32; 2]| counts.into_iter().map(u64::from).product::<u64>();
+        // Allow for one error in sixteen reads.
+        if counts.map(product).sum::<u64>() * 16 <= product(of_root) {
+            self.mismatched_roots.fetch_add(1, Relaxed);
         }
     }
 }

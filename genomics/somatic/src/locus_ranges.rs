@@ -428,23 +428,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_is_found_does_not_depend_on_the_memory() {
-        // Contigs in no order, some of them adjacent, so that pairs belong to several contigs. Some pairs have equal
-        // names and bases.
-        let genome = bases(60_000, 9);
-        let mut contigs: Vec<AlignedContig> =
-            (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
-        let index = RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(
-            &mut contigs,
-            31,
-            None,
-            1,
-        ));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("recruit.bins");
+    /// Recruits pairs at every 60th base of the genome, one of the normal and two of the tumour.
+    fn recruit_simulated_pairs(genome: &[u8], contigs: &mut Vec<AlignedContig>, path: &Path) -> RecruitedPairsOnDisk {
+        let index =
+            RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(contigs, 31, None, 1));
         let seen = RecruitingKmerCounts::zero(&index, 2);
-        let shelving = RecruitedPairBuckets::create_buckets(&contigs, &path).unwrap();
+        let shelving = RecruitedPairBuckets::create_buckets(contigs, path).unwrap();
         let (mut looking, mut found) = (index.allocate_lookup_buffers(), Vec::new());
         let mut kept = 0;
         for i in (0..59_500).step_by(60) {
@@ -463,6 +452,19 @@ mod tests {
             .merge_and_downsample_shards(&[], &index, &index.compute_locus_depths(&seen, contigs.len()), 2)
             .unwrap();
         assert_eq!(recruited.num_pairs, kept);
+        recruited
+    }
+
+    #[test]
+    fn what_is_found_does_not_depend_on_the_memory() {
+        // Contigs in no order, some of them adjacent, so that pairs belong to several contigs. Some pairs have equal
+        // names and bases.
+        let genome = bases(60_000, 9);
+        let mut contigs: Vec<AlignedContig> =
+            (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recruit.bins");
+        let recruited = recruit_simulated_pairs(&genome, &mut contigs, &path);
         let recruited: Vec<u8> = serde_json::to_vec(&recruited).unwrap();
         let laid = |memory: u64| {
             let recruited = serde_json::from_slice(&recruited).unwrap();

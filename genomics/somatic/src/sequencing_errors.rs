@@ -146,6 +146,86 @@ pub(crate) fn has_tumour_with_fixed_fragment_ends(fragment_ends: &[RandomOrFixed
     fragment_ends.iter().skip(TUMOUR_SAMPLE.into()).any(|ends| *ends == RandomOrFixedEnds::Fixed)
 }
 
+/// Reads compared with a sequence, by column of the sequence.
+struct ColumnCounts<'a> {
+    seq: &'a [u8],
+    /// Probability of one given wrong base of good quality, if it is known.
+    error_rate: Option<f64>,
+    /// Number of reads with another base than the sequence.
+    differing: Vec<u32>,
+    depth: Vec<u32>,
+    /// Number of reads with each base, at good quality; empty if the error rate is unknown.
+    good_bases: Vec<[u32; 4]>,
+}
+
+/// The bases of a read that were compared with the sequence.
+#[derive(Clone, Copy)]
+struct ComparedBases {
+    /// Index of the first compared base in the read.
+    from: usize,
+    /// Index of the first compared base in the sequence.
+    start: usize,
+    num_compared: usize,
+}
+
+impl ColumnCounts<'_> {
+    fn zero(seq: &[u8], error_rate: Option<f64>) -> ColumnCounts<'_> {
+        let good_bases = vec![[0; 4]; if error_rate.is_some() { seq.len() } else { 0 }];
+        ColumnCounts { seq, error_rate, differing: vec![0; seq.len()], depth: vec![0; seq.len()], good_bases }
+    }
+
+    /// Adds a read. Returns `None`, and adds nothing, if it differs so much that it belongs to another locus or is on
+    /// the other side of an insertion or deletion.
+    fn add_read(&mut self, on: &ReadOnContig<'_>) -> Option<ComparedBases> {
+        // A read may end before the sequence begins.
+        let from = ((-on.start).max(0) as usize).min(on.read.seq.len());
+        let start = (on.start.max(0) as usize).min(self.seq.len());
+        let bases = on.read.seq.get(from..).unwrap_or_default();
+        let reference_bases = &self.seq[start..];
+        let mismatches = bases.iter().zip(reference_bases).filter(|(b, s)| b != s && **b != b'N').count();
+        let num_compared = bases.len().min(reference_bases.len());
+        if mismatches as f64 > ERROR_MODEL_PARAMS.max_mismatch_share * num_compared as f64 {
+            return None;
+        }
+        let columns = start..start + num_compared;
+        self.depth[columns.clone()].iter_mut().for_each(|depth| *depth += 1);
+        for ((differing, b), s) in self.differing[columns.clone()].iter_mut().zip(bases).zip(reference_bases) {
+            *differing += u32::from(b != s);
+        }
+        let good_bases = self.good_bases.get_mut(columns).unwrap_or_default();
+        for ((counts, b), &quality) in good_bases.iter_mut().zip(bases).zip(&on.read.qual[from..]) {
+            if quality >= ERROR_MODEL_PARAMS.min_good_quality
+                && let Some(count) = counts.get_mut(usize::from(encode_base(*b)))
+            {
+                *count += 1;
+            }
+        }
+        Some(ComparedBases { from, start, num_compared })
+    }
+
+    /// Whether another base than that of the sequence is more frequent than errors explain.
+    fn has_rare_allele(&self, column: usize) -> bool {
+        // docs/model/error_model.md (8)
+        let Some((bases, rate)) = self.good_bases.get(column).zip(self.error_rate) else { return false };
+        let limit = min_count_above_expected_errors(f64::from(bases.iter().sum::<u32>()) * rate);
+        let own = encode_base(self.seq[column]);
+        let other = (0..4).filter(|&base| base != own).map(|base| bases[usize::from(base)]);
+        other.max().is_some_and(|most| f64::from(most) > limit)
+    }
+
+    /// Encoded bases of the columns in which errors count; 4 in the others.
+    fn bases_of_counted_columns(&self, left_out: &[bool]) -> Vec<u8> {
+        let is_counted = |column: usize| {
+            !left_out[column]
+                && !self.has_rare_allele(column)
+                && f64::from(self.differing[column])
+                    <= (f64::from(self.depth[column]) * ERROR_MODEL_PARAMS.min_allele_share).max(1.0)
+        };
+        let bases = self.seq.iter().enumerate();
+        bases.map(|(column, &base)| if is_counted(column) { encode_base(base) } else { 4 }).collect()
+    }
+}
+
 impl BaseErrorCounts {
     /// Counts of 0 for each of `samples` samples.
     pub fn zero(samples: usize) -> BaseErrorCounts {
@@ -164,65 +244,17 @@ impl BaseErrorCounts {
         reads: &[ReadOnContig<'_>],
         error_rate: Option<f64>,
     ) -> BaseErrorCounts {
-        let (mut differing, mut depth) = (vec![0u32; seq.len()], vec![0u32; seq.len()]);
-        let mut good_bases = vec![[0u32; 4]; if error_rate.is_some() { seq.len() } else { 0 }];
         let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
         let mut error_counts = BaseErrorCounts::zero(samples);
-        let mut kept = Vec::with_capacity(reads.len());
         // docs/model/error_model.md (3)
         let min_damage_quality = match error_rate {
             Some(_) => ERROR_MODEL_PARAMS.min_good_quality,
             None => ERROR_MODEL_PARAMS.min_damage_quality,
         };
-        for on in reads {
-            // A read may end before the sequence begins.
-            let from = ((-on.start).max(0) as usize).min(on.read.seq.len());
-            let start = (on.start.max(0) as usize).min(seq.len());
-            let bases = on.read.seq.get(from..).unwrap_or_default();
-            let reference_bases = &seq[start..];
-            let mismatches = bases.iter().zip(reference_bases).filter(|(b, s)| b != s && **b != b'N').count();
-            let num_compared = bases.len().min(reference_bases.len());
-            // Many differences: the read belongs to another locus, or is on the other side of an insertion or
-            // deletion.
-            if mismatches as f64 > ERROR_MODEL_PARAMS.max_mismatch_share * num_compared as f64 {
-                continue;
-            }
-            let columns = start..start + num_compared;
-            depth[columns.clone()].iter_mut().for_each(|depth| *depth += 1);
-            for ((differing, b), s) in differing[columns.clone()].iter_mut().zip(bases).zip(reference_bases) {
-                *differing += u32::from(b != s);
-            }
-            let good_bases = good_bases.get_mut(columns).unwrap_or_default();
-            for ((counts, b), &quality) in good_bases.iter_mut().zip(bases).zip(&on.read.qual[from..]) {
-                if quality >= ERROR_MODEL_PARAMS.min_good_quality
-                    && let Some(count) = counts.get_mut(usize::from(encode_base(*b)))
-                {
-                    *count += 1;
-                }
-            }
-            kept.push((on, from, start, num_compared));
-        }
-        let has_rare_allele = |column: usize| {
-            // docs/model/error_model.md (8)
-            let Some((bases, rate)) = good_bases.get(column).zip(error_rate) else { return false };
-            let limit = min_count_above_expected_errors(f64::from(bases.iter().sum::<u32>()) * rate);
-            let other = (0..4).filter(|&base| base != encode_base(seq[column])).map(|base| bases[usize::from(base)]);
-            other.max().is_some_and(|most| f64::from(most) > limit)
-        };
-        let is_counted = |column: usize| {
-            !left_out[column]
-                && !has_rare_allele(column)
-                && f64::from(differing[column])
-                    <= (f64::from(depth[column]) * ERROR_MODEL_PARAMS.min_allele_share).max(1.0)
-        };
-        let counted_columns: Vec<bool> = (0..seq.len()).map(is_counted).collect();
-        // Bases of the columns that count; 4 in the others.
-        let column_bases: Vec<u8> = counted_columns
-            .iter()
-            .zip(seq)
-            .map(|(&is_counted, &s)| if is_counted { encode_base(s) } else { 4 })
-            .collect();
-        for (on, from, start, num_compared) in kept {
+        let mut columns = ColumnCounts::zero(seq, error_rate);
+        let compared: Vec<_> = reads.iter().filter_map(|on| Some((on, columns.add_read(on)?))).collect();
+        let column_bases = columns.bases_of_counted_columns(left_out);
+        for (on, ComparedBases { from, start, num_compared }) in compared {
             let by = &mut error_counts.substitutions[usize::from(on.sample)][usize::from(on.is_f1r2)];
             let read_bases = on.read.seq[from..].iter().zip(&on.read.qual[from..]);
             for ((&b, &quality), &s) in read_bases.zip(&column_bases[start..start + num_compared]) {

@@ -258,22 +258,7 @@ impl TumourAlleleCollector {
             && major_counts[1] == tumour
             && major_counts[0].saturating_mul(4) >= normal.saturating_mul(3)
         {
-            let mut gathered = self.lock_for_root(root);
-            for (extension, &[normal_count, _]) in
-                counts.iter().enumerate().filter(|&(extension, _)| extension != major)
-            {
-                if let Some((from, to, behind)) = find_differing_base(major, extension)
-                    && !slips_on(behind)
-                {
-                    gathered.all.error_counts[substitution_class_index(from, to)] += u64::from(normal_count);
-                }
-            }
-            for (base, behind) in [(major >> 2, false), (major & 3, true)] {
-                if !slips_on(behind) {
-                    // The codes of C and G are 1 and 2.
-                    gathered.all.base_counts[usize::from(base == 0 || base == 3)] += u64::from(normal);
-                }
-            }
+            self.lock_for_root(root).all.add_errors(major, counts, normal, slips_on);
         }
     }
 
@@ -292,6 +277,24 @@ impl TumourAlleleCollector {
 }
 
 impl TumourAlleles {
+    /// Adds the errors at a root whose reads of the tumour all have the extension `major`. `normal` is the count of the
+    /// root in the normal; `slips_on` tells whether the root is a tandem repeat before the base at an end.
+    fn add_errors(&mut self, major: usize, counts: &[[u32; 2]; 16], normal: u32, slips_on: impl Fn(bool) -> bool) {
+        for (extension, &[normal_count, _]) in counts.iter().enumerate().filter(|&(extension, _)| extension != major) {
+            if let Some((from, to, behind)) = find_differing_base(major, extension)
+                && !slips_on(behind)
+            {
+                self.error_counts[substitution_class_index(from, to)] += u64::from(normal_count);
+            }
+        }
+        for (base, behind) in [(major >> 2, false), (major & 3, true)] {
+            if !slips_on(behind) {
+                // The codes of C and G are 1 and 2.
+                self.base_counts[usize::from(base == 0 || base == 3)] += u64::from(normal);
+            }
+        }
+    }
+
     /// Adds the alleles and statistics of other roots.
     pub fn merge_alleles(&mut self, other: &TumourAlleles) {
         self.alleles.extend_from_slice(&other.alleles);

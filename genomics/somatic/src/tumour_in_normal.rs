@@ -273,24 +273,7 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
             ratio,
             cells.iter().zip(&own_logs).map(|(cell, own_log)| cell.num_roots * own_log).sum::<f64>() / says,
         ));
-        let mut log = 0.0;
-        for _ in 0..TUMOUR_IN_NORMAL_MODEL_PARAMS.num_component_rounds {
-            let mut found = [0.0; 2];
-            log = 0.0;
-            for ((cell, own_log), alike_log) in cells.iter().zip(&own_logs).zip(&alike_logs) {
-                let most = own_log.max(*alike_log);
-                // docs/model/tumor_in_normal.md (3)
-                let [own, alike] = [(1.0 - share) * (own_log - most).exp(), share * (alike_log - most).exp()];
-                log += cell.num_roots * (most + (own + alike).ln());
-                found[0] += cell.num_roots * alike / (own + alike);
-                found[1] += cell.num_roots;
-            }
-            share = (found[0] / found[1]).clamp(
-                TUMOUR_IN_NORMAL_MODEL_PARAMS.component_share_limits[0],
-                TUMOUR_IN_NORMAL_MODEL_PARAMS.component_share_limits[1],
-            );
-        }
-        with_component.push((ratio, log / says));
+        with_component.push((ratio, fit_component(&cells, &own_logs, &alike_logs, &mut share) / says));
     }
     let best = |profile: &[(f64, f64)]| profile.iter().map(|at| at.1).fold(f64::NEG_INFINITY, f64::max);
     let profile =
@@ -306,6 +289,27 @@ fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<
     } else {
         Ok(ratio)
     }
+}
+
+/// Fits the share of the component of alleles that normal and tumour have alike, beginning at `share`. Returns the
+/// log-likelihood of both components. `own_logs` and `alike_logs` have the log-likelihood of each cell in either.
+fn fit_component(cells: &[AlleleCounts], own_logs: &[f64], alike_logs: &[f64], share: &mut f64) -> f64 {
+    let [least, most_share] = TUMOUR_IN_NORMAL_MODEL_PARAMS.component_share_limits;
+    let mut log = 0.0;
+    for _ in 0..TUMOUR_IN_NORMAL_MODEL_PARAMS.num_component_rounds {
+        let mut found = [0.0; 2];
+        log = 0.0;
+        for ((cell, own_log), alike_log) in cells.iter().zip(own_logs).zip(alike_logs) {
+            let most = own_log.max(*alike_log);
+            // docs/model/tumor_in_normal.md (3)
+            let [own, alike] = [(1.0 - *share) * (own_log - most).exp(), *share * (alike_log - most).exp()];
+            log += cell.num_roots * (most + (own + alike).ln());
+            found[0] += cell.num_roots * alike / (own + alike);
+            found[1] += cell.num_roots;
+        }
+        *share = (found[0] / found[1]).clamp(least, most_share);
+    }
+    log
 }
 
 impl AlleleCounts {

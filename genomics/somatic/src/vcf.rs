@@ -28,6 +28,50 @@ pub struct VcfHeaderContent<'a> {
     pub has_screen: bool,
 }
 
+/// The `##ALT` lines, and the `##INFO` lines of every call.
+const ALT_AND_INFO_LINES: &str = concat!(
+    "##ALT=<ID=DEL,Description=\"Deletion\">\n",
+    "##ALT=<ID=DUP,Description=\"Tandem duplication\">\n",
+    "##ALT=<ID=INV,Description=\"Inversion\">\n",
+    "##ALT=<ID=INS,Description=\"Insertion whose sequence is partly unknown\">\n",
+    "##INFO=<ID=SOMATIC,Number=0,Type=Flag,Description=\"Somatic event\">\n",
+    "##INFO=<ID=CLASS,Number=1,Type=String,Description=\"SNV, MNV, INDEL, DEL, INS, DUP, INV or BND\">\n",
+    "##INFO=<ID=CONTIG,Number=1,Type=String,Description=\"Assembled tumour contig, as named in contigs.fa\">\n",
+    "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the assembled contig\">\n",
+    "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
+    "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Difference in length between the ALT and REF alleles\">\n",
+    "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Position of the last base of the event\">\n",
+    "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
+    "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
+    "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
+    "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, if the reference has them at both ends\">\n",
+    "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval of possible positions, relative to POS\">\n",
+    "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
+    "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left part of an insertion\">\n",
+    "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
+    "##INFO=<ID=INSSOURCE,Number=1,Type=String,Description=\"Copy in the reference that the inserted sequence resembles: sequence:first-last:strand\">\n",
+    "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
+    "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
+    "##INFO=<ID=TDP,Number=1,Type=Integer,Description=\"Molecules of the tumours that support one of the alleles\">\n",
+    "##INFO=<ID=TVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the tumours with the tumour allele\">\n",
+    "##INFO=<ID=CDP,Number=1,Type=Integer,Description=\"Molecules of the normal (control) that support one of the alleles\">\n",
+    "##INFO=<ID=CVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the normal (control) with the tumour allele\">\n",
+    "##INFO=<ID=POPAF,Number=A,Type=Float,Description=\"Negative log10 of the allele's frequency among the known variants\">\n",
+    "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
+);
+
+/// The `##FORMAT` lines.
+const FORMAT_LINES: &str = concat!(
+    "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype; 0/1 in a tumour means that the allele is present, not its number of copies\">\n",
+    "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Molecules that support each allele (read pairs, duplicates counted once)\">\n",
+    "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Molecules that support one of the alleles\">\n",
+    "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Fraction of molecules with the tumour allele; molecules at the second end of a long allele do not count\">\n",
+    "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 1 has the orientation of the contig, which is that of the reference at its longest segment\">\n",
+    "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 2 has the orientation of the contig\">\n",
+    "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Molecules by allele and by strand of the most informative mate: normal allele on the strand of the contig and on the other strand, tumour allele likewise\">\n",
+    "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first record on the same haplotype\">\n",
+);
+
 /// Formats the VCF header (section 1.2) including the `#CHROM` line.
 pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     let samples = content.samples;
@@ -37,53 +81,11 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     for (_, name, why) in Filter::ALL_FILTERS {
         let _ = writeln!(h, "##FILTER=<ID={name},Description=\"{why}\">");
     }
-    for alt in [
-        "DEL,Description=\"Deletion",
-        "DUP,Description=\"Tandem duplication",
-        "INV,Description=\"Inversion",
-        "INS,Description=\"Insertion whose sequence is partly unknown",
-    ] {
-        let _ = writeln!(h, "##ALT=<ID={alt}\">");
-    }
-    h.push_str(concat!(
-        "##INFO=<ID=SOMATIC,Number=0,Type=Flag,Description=\"Somatic event\">\n",
-        "##INFO=<ID=CLASS,Number=1,Type=String,Description=\"SNV, MNV, INDEL, DEL, INS, DUP, INV or BND\">\n",
-        "##INFO=<ID=CONTIG,Number=1,Type=String,Description=\"Assembled tumour contig, as named in contigs.fa\">\n",
-        "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the assembled contig\">\n",
-        "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
-        "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Difference in length between the ALT and REF alleles\">\n",
-        "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Position of the last base of the event\">\n",
-        "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
-        "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
-        "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
-        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, if the reference has them at both ends\">\n",
-        "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval of possible positions, relative to POS\">\n",
-        "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
-        "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left part of an insertion\">\n",
-        "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right part of an insertion\">\n",
-        "##INFO=<ID=INSSOURCE,Number=1,Type=String,Description=\"Copy in the reference that the inserted sequence resembles: sequence:first-last:strand\">\n",
-        "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the tumours have the allele at the best-fitting allele fractions, versus sequencing errors only\">\n",
-        "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 likelihood ratio: the normal lacks the allele, versus a heterozygous germline variant\">\n",
-        "##INFO=<ID=TDP,Number=1,Type=Integer,Description=\"Molecules of the tumours that support one of the alleles\">\n",
-        "##INFO=<ID=TVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the tumours with the tumour allele\">\n",
-        "##INFO=<ID=CDP,Number=1,Type=Integer,Description=\"Molecules of the normal (control) that support one of the alleles\">\n",
-        "##INFO=<ID=CVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the normal (control) with the tumour allele\">\n",
-        "##INFO=<ID=POPAF,Number=A,Type=Float,Description=\"Negative log10 of the allele's frequency among the known variants\">\n",
-        "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
-    ));
+    h.push_str(ALT_AND_INFO_LINES);
     if samples.has_several_tumours() {
         h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"Number of tumours with the change, that is with genotype 0/1\">\n");
     }
-    h.push_str(concat!(
-        "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype; 0/1 in a tumour means that the allele is present, not its number of copies\">\n",
-        "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Molecules that support each allele (read pairs, duplicates counted once)\">\n",
-        "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Molecules that support one of the alleles\">\n",
-        "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Fraction of molecules with the tumour allele; molecules at the second end of a long allele do not count\">\n",
-        "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 1 has the orientation of the contig, which is that of the reference at its longest segment\">\n",
-        "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Molecules for each allele whose read 2 has the orientation of the contig\">\n",
-        "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Molecules by allele and by strand of the most informative mate: normal allele on the strand of the contig and on the other strand, tumour allele likewise\">\n",
-        "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first record on the same haplotype\">\n",
-    ));
+    h.push_str(FORMAT_LINES);
     if content.has_screen {
         h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
     }

@@ -11,6 +11,8 @@ use genuma_somatic::kmer_lookup::KmerHit;
 use genuma_somatic::labelled_pair::LabelledPair;
 use genuma_somatic::packed::{OwnedRead, PackedRead};
 
+pub mod planted_reads;
+
 pub const K: u32 = 31;
 /// Length of a simulated read.
 pub const READ: usize = 150;
@@ -59,6 +61,11 @@ impl Rng {
             items.swap(i, j);
         }
     }
+}
+
+/// Another base.
+pub fn other(base: u8) -> u8 {
+    if base == b'A' { b'C' } else { b'A' }
 }
 
 /// `seq` with `seq[at..at + removed]` replaced by `added`.
