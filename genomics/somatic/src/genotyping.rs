@@ -174,10 +174,7 @@ impl GenotypingUnit<'_> {
         let errors = passes.learn_errors(&mut ranges, &counts, admixture)?;
         passes.join_neighbours(&mut ranges, &errors)?;
         let known = match known.filter(|_| on_reference) {
-            Some(known) => {
-                let changes = ranges.loci().iter().flat_map(|locus| &locus.contig.changes);
-                known.look_up_changes(changes.map(|found| &found.change), &genome, &mut ledger)?
-            }
+            Some(known) => known.look_up_changes(ranges.changes(), &genome, &mut ledger)?,
             None => KnownVariantFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
@@ -192,10 +189,7 @@ impl GenotypingUnit<'_> {
         element_insertion::join_element_junctions(&mut events, &genome);
         ledger.add_produced("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
-            let all = events.len();
-            events.retain(|event| event.is_on_target(&targets, option.padding_bp));
-            let outside = (all - events.len()) as u64;
-            ledger.add_skipped("judge", "calls outside the targets", outside);
+            let outside = drop_events_outside_targets(&mut events, &targets, option.padding_bp, &mut ledger);
             let (depths, samples) = (counts.target_depths.clone().unwrap_or_default(), passes.num_samples);
             (option.padding_bp, TargetsWithDepths::summarise_targets(option, targets, depths, samples, outside))
         });
@@ -408,6 +402,20 @@ impl GenotypingPasses<'_> {
         }
         Ok(calls)
     }
+}
+
+/// Removes the events outside the targets and their padding. Returns their number.
+fn drop_events_outside_targets(
+    events: &mut Vec<Event>,
+    targets: &Targets,
+    padding_bp: usize,
+    ledger: &mut Ledger,
+) -> u64 {
+    let all = events.len();
+    events.retain(|event| event.is_on_target(targets, padding_bp));
+    let outside = (all - events.len()) as u64;
+    ledger.add_skipped("judge", "calls outside the targets", outside);
+    outside
 }
 
 /// Estimates the admixture of other DNA in the samples from the k-mer counts of all tumours. DNA of another person is

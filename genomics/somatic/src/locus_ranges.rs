@@ -15,6 +15,7 @@ use genuma_work::spill::{Error, LocalCopyOfObjectRange};
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
+use crate::change::Change;
 use crate::change::change_sort_position;
 use crate::locus::Locus;
 use crate::read_placement::{self, PlacedRead};
@@ -283,6 +284,11 @@ impl LocusRanges {
     /// The loci. Only those of the current range have their reads.
     pub fn loci(&self) -> &[Locus] {
         &self.loci
+    }
+
+    /// The changes of all loci.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.loci.iter().flat_map(|locus| &locus.contig.changes).map(|found| &found.change)
     }
 
     /// The loci, for changing them. Only those of the current range have their reads.

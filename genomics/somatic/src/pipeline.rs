@@ -15,6 +15,7 @@ use genuma_work::unit::UnitStore;
 use genuma_work::{ProgressCounters, ProgressListener};
 
 use crate::aligned_contig::AlignedContig;
+use crate::assemble::Contig;
 use crate::candidate_kmer::CandidateKmer;
 use crate::count::{self, CountingResult, CountingUnit};
 use crate::gene_annotation::GeneFile;
@@ -98,13 +99,7 @@ impl CallJob {
             self.store.run_or_load("count", &mut costs, || self.count(genome_bases, targets.as_ref(), watch))?;
         count::remove_partition_units(&self.store);
         let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
-        let passes = ReadPasses {
-            reads: copy.as_ref().map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
-            num_samples: self.samples.num_samples(),
-            k: self.params.k,
-            threads: self.resources.threads,
-            has_normal: self.samples.has_normal(),
-        };
+        let passes = self.read_passes(copy.as_ref());
         ledger.append_lines(&counts.ledger);
         if let Some(tracer) = &mut tracer {
             trace_kmers(tracer, &passes, &counts.candidates, watch)?;
@@ -123,14 +118,8 @@ impl CallJob {
         let mut genome = None;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } =
             store.run_or_load("place", &mut costs, || {
-                let meter = Arc::new(ProgressCounters::new("the reference"));
-                watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
                 genome = self.read_reference()?;
-                Ok::<_, Error>(ContigPlacementResult::place_and_find_changes(
-                    &mut assembled.contigs,
-                    &self.placement_inputs(genome.as_ref(), &counts, &meter),
-                    tracer.as_mut(),
-                ))
+                Ok::<_, Error>(self.place(&mut assembled.contigs, genome.as_ref(), &counts, tracer.as_mut(), watch))
             })?;
         ledger.append_lines(&lines);
         let recruited =
@@ -170,20 +159,37 @@ impl CallJob {
         Ok(self.reference.as_deref().map(Reference::read_fasta_file).transpose()?)
     }
 
-    fn placement_inputs<'a>(
+    /// The later passes over the reads, which read the packed reads if there are any.
+    fn read_passes<'a>(&'a self, packed_reads: Option<&'a PackedReads>) -> ReadPasses<'a> {
+        ReadPasses {
+            reads: packed_reads.map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
+            num_samples: self.samples.num_samples(),
+            k: self.params.k,
+            threads: self.resources.threads,
+            has_normal: self.samples.has_normal(),
+        }
+    }
+
+    /// Places the contigs on the reference, finds their changes, and selects the k-mers that recruit reads.
+    fn place(
         &self,
-        genome: Option<&'a Reference>,
+        contigs: &mut Vec<Contig>,
+        genome: Option<&Reference>,
         counts: &CountingResult,
-        meter: &'a ProgressCounters,
-    ) -> ContigPlacementInputs<'a> {
-        ContigPlacementInputs {
+        tracer: Option<&mut VariantTracer>,
+        watch: &dyn ProgressListener,
+    ) -> ContigPlacementResult {
+        let meter = Arc::new(ProgressCounters::new("the reference"));
+        watch.unit_started("place", genome.is_some().then(|| meter.clone()));
+        let inputs = ContigPlacementInputs {
             genome,
             k: self.params.k,
             threads: self.resources.threads,
             memory_bytes: self.resources.allocatable_memory_bytes(),
             thresholds: genotyping::call_thresholds(counts, &self.samples, &self.params),
-            meter,
-        }
+            meter: &meter,
+        };
+        ContigPlacementResult::place_and_find_changes(contigs, &inputs, tracer)
     }
 
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.
