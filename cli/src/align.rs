@@ -82,7 +82,7 @@ impl From<IndexPlacement> for IndexPlacementRequest {
 /// the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzipped or BGZF; `-` is standard input. One file is a lane of single reads. Two
-/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ or VBQ file is a lane of
+/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ, VBQ or BQ file is a lane of
 /// its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has them.
 /// The reads of one lane do not influence those of another.
 ///
@@ -105,7 +105,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
     /// Reads: one FASTQ file of single reads, or files in the order read 1, read 2 of the first lane, read 1, read 2 of the
-    /// second lane, and so on; or BAM, CRAM, CBQ or VBQ files
+    /// second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
     #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
     /// Each file is one lane in which read 1 and read 2 alternate

@@ -76,7 +76,7 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzipped,
-/// or BAM, CRAM, CBQ or VBQ in any order, whose alignments are ignored. Reads may have any length from
+/// or BAM, CRAM, CBQ, VBQ or BQ in any order, whose alignments are ignored. Reads may have any length from
 /// k up, and the samples may differ in depth and read length. An input file may be a pipe, or `-` for
 /// standard input, if the work folder has room for packed reads (a compact copy of the input).
 ///
@@ -203,7 +203,7 @@ pub(crate) struct Args {
     assay: AssayOption,
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
-    #[arg(short, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
+    #[arg(short, value_name = "K", value_parser = command_line::kmer_length_parser(), help_heading = "Method")]
     pub(crate) k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]

@@ -15,6 +15,12 @@ pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MAX_THREADS)
 }
 
+/// Returns the parser of `-k`, the k-mer length of calls: shorter k-mers are too rarely unique, longer ones do not fit in
+/// 64 bits.
+pub(crate) fn kmer_length_parser() -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(17..=32)
+}
+
 /// Returns the requested number of threads, or else the number of CPUs that this process may use.
 pub(crate) fn threads_or_all_cpus(requested: Option<u16>) -> usize {
     let all_cpus = || std::thread::available_parallelism().map_or(1, usize::from);

@@ -42,7 +42,7 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 ///
 /// A k-mer and its reverse complement are counted together, as the alphabetically smaller of the two
 /// (canonical k-mer). K-mers with letters other than A, C, G and T are skipped. Reads are FASTQ, plain,
-/// gzipped or BGZF, or BAM, CRAM, CBQ or VBQ. Files are counted
+/// gzipped or BGZF, or BAM, CRAM, CBQ, VBQ or BQ. Files are counted
 /// independently: mate files need not be paired.
 ///
 /// Writes, in the order of the k-mers:

@@ -15,7 +15,7 @@ use crate::errors::UsageError;
 #[derive(Debug, Args)]
 pub(crate) struct ReadFileOptions {
     /// Reads, if the command does not name them: one file of single reads, or files in the order read 1, read 2 of
-    /// the first lane, read 1, read 2 of the second lane, and so on; or BAM, CRAM, CBQ or VBQ files
+    /// the first lane, read 1, read 2 of the second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     reads: Vec<PathBuf>,
     /// Each file of --reads holds pairs in which read 1 and read 2 alternate

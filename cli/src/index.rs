@@ -19,7 +19,7 @@ const BUILD_BYTES_PER_10_BASES: u64 = 18;
 /// engines.
 ///
 /// # Errors
-/// The engine is not `genuma`; the message says how to run the other aligner.
+/// The engine is not `genuma`. For an earlier engine the message says how to run that aligner.
 pub(crate) fn parse_obsolete_engine_option(name: &str) -> Result<(), String> {
     match name {
         "genuma" => Ok(()),

@@ -6,8 +6,7 @@ mod table;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::bail;
-use clap::value_parser;
+use anyhow::{anyhow, bail};
 use genuma_reads::{AlignedOptions, CramReference, Lane, check_lanes_for_one_pass};
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::VcfAlleleRecord;
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     #[arg(value_name = "VCF")]
     calls: PathBuf,
     /// Reads of the only later sample: FASTQ, plain or gzipped, in the order read 1, read 2 of the first lane, read 1,
-    /// read 2 of the second lane, and so on; or BAM, CRAM, CBQ or VBQ files
+    /// read 2 of the second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
     #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
     /// Name and reads of a later sample; repeat the option for each sample
@@ -75,7 +74,7 @@ pub(crate) struct Args {
 
     /// Length of k-mers in bases, 17 to 32: shorter k-mers find more molecules in short reads, longer ones are
     /// unique in more repeats
-    #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(17..=32), help_heading = "Method")]
+    #[arg(short, default_value_t = 31, value_name = "K", value_parser = command_line::kmer_length_parser(), help_heading = "Method")]
     k: u32,
 
     /// Threads [default: all CPUs]
@@ -104,7 +103,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let TrackRequest { job, num_filtered, text } = args.build_request()?;
     let progress = UnitProgressDisplay::start();
     let input_files = InputFileStates::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
-    let tracking = job.track_changes(&progress)?;
+    let tracking = job.track_changes(&progress).map_err(|error| match error {
+        genuma_track::Error::Record { .. } => anyhow!("{}: {error}", args.calls.display()),
+        other => other.into(),
+    })?;
     input_files.check_unchanged()?;
     drop(progress);
     let table = table::render_tracking_table(&tracking);

@@ -170,7 +170,8 @@ pub enum FaultEffect {
     Enolck,
     Enosys,
     Eopnotsupp,
-    /// The call transfers half of the requested bytes.
+    /// The call transfers half of the requested bytes (`readv`, `writev`: of the first buffer that is not empty). A
+    /// transfer of one byte is complete.
     ShortTransfer,
     /// The process is killed. If the call is a write, half of its bytes are written before.
     Kill,

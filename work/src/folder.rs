@@ -64,7 +64,7 @@ impl WorkFolder {
         let io_error = |source| Error::Io { path: path.to_path_buf(), source };
         create_private_folder(path).map_err(io_error)?;
         let marker = path.join(LOCK_FILE);
-        if !marker.exists() && fs::read_dir(path).map_err(io_error)?.next().is_some() {
+        if !marker.try_exists().map_err(io_error)? && fs::read_dir(path).map_err(io_error)?.next().is_some() {
             return Err(Error::ForeignFiles { path: path.to_path_buf() });
         }
         let lock = File::options().create(true).append(true).open(&marker).map_err(io_error)?;
@@ -73,7 +73,8 @@ impl WorkFolder {
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::InUse { path: path.to_path_buf() }),
         }
-        let has_units = file_names(path).map_err(io_error)?.iter().any(|name| is_unit_result(name));
+        let names = file_names(path).map_err(io_error)?;
+        let has_units = names.iter().any(|name| is_unit_result(name));
         if resume && !has_units {
             tracing::info!("{}: nothing to resume, so this run starts from the beginning", path.display());
         } else if !resume && has_units {
@@ -83,7 +84,7 @@ impl WorkFolder {
                 path.display()
             );
         }
-        remove_genuma_files_except(path, |name| resume && is_resumable(path, name)).map_err(io_error)?;
+        remove_genuma_files_except(path, names, |all, name| resume && is_resumable(all, name)).map_err(io_error)?;
         Ok(WorkFolder { path: path.to_path_buf(), _lock: lock })
     }
 
@@ -125,17 +126,21 @@ fn resolve_links(path: &Path) -> PathBuf {
 }
 
 /// Cleans the work folder `path` after a run that did not finish: keeps the files that a run with `--resume` can use,
-/// and removes the other files of genuma. Without any finished unit, removes the whole folder. Returns whether results
-/// of finished units were kept.
+/// and removes the other files of genuma. Without any finished unit, removes the whole folder; if the folder cannot be
+/// listed, nothing is removed. Returns whether files were kept.
 pub fn keep_only_resumable_files(path: &Path) -> bool {
-    let has_units = file_names(path).is_ok_and(|names| names.iter().any(|n| is_unit_result(n)));
-    if has_units {
-        // A file that cannot be removed does no harm: the next run overwrites it.
-        let _ = remove_genuma_files_except(path, |name| is_resumable(path, name));
-    } else {
-        remove_work_folder(path);
+    match file_names(path) {
+        Ok(names) if !names.iter().any(|name| is_unit_result(name)) => {
+            remove_work_folder(path);
+            false
+        }
+        Ok(names) => {
+            // A file that cannot be removed does no harm: the next run overwrites it.
+            let _ = remove_genuma_files_except(path, names, is_resumable);
+            true
+        }
+        Err(e) => e.kind() != io::ErrorKind::NotFound,
     }
-    has_units
 }
 
 /// Returns a message for the user: which folder keeps the results of finished units, and how to resume from it.
@@ -151,16 +156,18 @@ pub fn resume_hint(path: &Path) -> String {
 /// # Errors
 /// Another run holds the lock, or a system call failed.
 pub fn remove_interrupted_run(path: &Path) -> Result<(), Error> {
-    if path.join(LOCK_FILE).exists() {
+    let io_error = |source| Error::Io { path: path.to_path_buf(), source };
+    if path.join(LOCK_FILE).try_exists().map_err(io_error)? {
         WorkFolder::open(path, false)?.remove();
     }
     Ok(())
 }
 
-/// Whether a later run can use this file of the work folder: the result of a finished unit (`x.unit`), its bins
-/// (`x.bins`), or the packed reads (`reads.bins`) if the unit `count` is finished.
-fn is_resumable(path: &Path, name: &str) -> bool {
-    let has_unit = |unit: &str| path.join(format!("{unit}.unit")).exists();
+/// Whether a later run can use a file of the work folder, whose files are `names`: the result of a finished unit
+/// (`x.unit`), its bins (`x.bins`), or the packed reads (`reads.bins`) if the unit `count` is finished. The list decides,
+/// because a failed `stat` of the unit would look like a missing unit.
+fn is_resumable(names: &[String], name: &str) -> bool {
+    let has_unit = |unit: &str| names.iter().any(|other| other.strip_suffix(".unit") == Some(unit));
     is_unit_result(name)
         || name.strip_suffix(".bins").is_some_and(|bins| has_unit(if bins == "reads" { "count" } else { bins }))
 }
@@ -196,7 +203,8 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
 /// Removes all files of genuma, then the lock file, then the folder. The lock file is removed last: if removal is
 /// interrupted, the next run still recognises the folder as a work folder. A run accepts an empty folder, too.
 fn remove_work_folder(path: &Path) {
-    let cleared = remove_genuma_files_except(path, |_| false).and_then(|()| fs::remove_file(path.join(LOCK_FILE)));
+    let cleared = file_names(path).and_then(|names| remove_genuma_files_except(path, names, |_, _| false));
+    let cleared = cleared.and_then(|()| fs::remove_file(path.join(LOCK_FILE)));
     // A mount point, or a folder reached through a symbolic link, cannot be removed: it stays empty.
     let gone = cleared.is_ok() && (fs::remove_dir(path).is_ok() || file_names(path).is_ok_and(|n| n.is_empty()));
     if !gone && path.exists() {
@@ -211,10 +219,11 @@ fn file_names(path: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Removes the files that runs of genuma created, except the lock file and names for which `keep` returns true.
-fn remove_genuma_files_except(path: &Path, keep: impl Fn(&str) -> bool) -> io::Result<()> {
-    let mut names = file_names(path)?;
-    names.retain(|name| is_genuma_file(name) && !keep(name));
+/// Removes those of the files `names` that runs of genuma created, except the lock file and files for which `keep`
+/// returns true. `keep` gets all names, and the name of a file.
+fn remove_genuma_files_except(path: &Path, all: Vec<String>, keep: impl Fn(&[String], &str) -> bool) -> io::Result<()> {
+    let is_removed = |name: &&String| is_genuma_file(name) && !keep(&all, name);
+    let mut names: Vec<&String> = all.iter().filter(is_removed).collect();
     // Remove a unit before its bins: if the process is killed in between, no unit may refer to missing bins.
     names.sort_by_key(|name| !is_unit_result(name));
     names.iter().try_for_each(|name| fs::remove_file(path.join(name)))

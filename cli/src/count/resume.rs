@@ -82,12 +82,12 @@ impl ResumableCount {
     ) -> anyhow::Result<SortedSampleKmers> {
         // Signals are deferred between finishing the bins and recording the stage: one is useless without the other.
         let mut undivided = None;
-        let read = if self.is_finished(COUNT_STEP) {
+        let read = if self.is_finished(COUNT_STEP)? {
             info!("{}: all k-mers have been counted already", self.store.work_folder.display());
             costs.push(UnitCost { resumed: true, ..CostTimer::start().stop(READ_STEP) });
             None
         } else {
-            if self.is_finished(READ_STEP) {
+            if self.is_finished(READ_STEP)? {
                 info!("{}: all reads are in bins already", self.store.work_folder.display());
             } else {
                 disk_space::check_free_space(&self.store.work_folder, disk_space::estimate_max_spill_bytes(lanes, 0))?;
@@ -132,8 +132,9 @@ impl ResumableCount {
         }
     }
 
-    fn is_finished(&self, step: &str) -> bool {
-        self.store.unit_path(step).exists()
+    fn is_finished(&self, step: &str) -> anyhow::Result<bool> {
+        let path = self.store.unit_path(step);
+        path.try_exists().with_context(|| path.display().to_string())
     }
 
     fn bins_path(&self, step: &str) -> PathBuf {

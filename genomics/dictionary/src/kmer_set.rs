@@ -4,7 +4,8 @@ use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask};
 
 use crate::error::Error;
 
-/// Mean number of k-mers for each value of the prefix by which k-mers are indexed.
+/// Minimum mean number of k-mers for each value of the prefix by which k-mers are indexed; the mean is less than twice
+/// this, except for the smallest k.
 const KMERS_PER_PREFIX: u64 = 8;
 
 /// A sorted set of canonical k-mers. Each k-mer can be marked as taken, once.
@@ -53,7 +54,7 @@ impl KmerSet {
         self.prefix_starts.resize(num_prefixes + 1, self.keys.len() as u64);
     }
 
-    /// Number of k-mers in the set, both free and taken.
+    /// Number of k-mers in the set, whether or not they have been joined into a string of the dictionary.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }

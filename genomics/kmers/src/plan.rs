@@ -222,7 +222,7 @@ impl MemoryPlan {
     pub(crate) fn for_grid(grid: BinGrid, demand: &MemoryDemand, memory: u64) -> Option<Self> {
         let (bins, threads) = (grid.num_bins() as u64, demand.threads as u64);
         let left = memory.checked_sub(threads * demand.fixed_bytes_per_thread)?;
-        // As in `new`, with extents of the smallest size.
+        // As in `divide_memory`, with extents of the smallest size.
         let fits = bins * MIN_EXTENT_BYTES <= left / 4 && bins * threads * MIN_BUFFER_BYTES <= left / 8;
         fits.then(|| Self::with_bins(bins, demand, memory))
     }

@@ -19,8 +19,8 @@ const ALIGNMENT_TAGS: [&[u8; 2]; 20] = [
 /// MergeBamAlignment), offsets of base alignment qualities, and depths, errors and qualities of the consensus reads of
 /// fgbio. They are reversed in records on the reverse strand.
 const REVERSED_TAGS: [&[u8; 2]; 11] = [b"OQ", b"U2", b"BQ", b"cd", b"ce", b"ad", b"ae", b"bd", b"be", b"aq", b"bq"];
-/// Tags whose value has one base for each base, on the strand of `SEQ`, of the same programs. They are
-/// reverse-complemented in records on the reverse strand.
+/// Tags whose value has one base for each base of `SEQ`, on its strand: second bases (as in Picard MergeBamAlignment)
+/// and consensus bases of fgbio. They are reverse-complemented in records on the reverse strand.
 const COMPLEMENTED_TAGS: [&[u8; 2]; 4] = [b"E2", b"SQ", b"ac", b"bc"];
 /// Tags of base modifications. They refer to the whole read as it was sequenced (SAM tags specification, section 1.7),
 /// so a record with only a part of the bases cannot have them.

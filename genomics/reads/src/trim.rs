@@ -300,7 +300,7 @@ impl Trimmer {
         ReadPair { mates, ..pair }
     }
 
-    /// The bases of the last pair that was trimmed, packed, before its adapters and poly-G tails were removed.
+    /// The bases of the last trimmed pair, packed: without low-quality tails, but with adapters and poly-G tails.
     pub fn packed_mates_before_adapter_trimming(&self) -> [PackedBases<'_>; 2] {
         self.reads.each_ref().map(BaseCodes::packed)
     }

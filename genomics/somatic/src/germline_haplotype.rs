@@ -49,7 +49,8 @@ impl Edit {
 }
 
 /// Whether the small changes of a contig may have another explanation if the normal's haplotype is known: two of them
-/// are near each other, or one is an indel that may combine a germline and a somatic indel.
+/// are near each other, or one is an indel that may combine a germline and a somatic indel. False for contigs with a
+/// junction or novel sequence.
 pub(crate) fn may_combine_germline_and_somatic_changes(contig: &AlignedContig) -> bool {
     let may_be_two = |change: &Change| match change {
         Change::Allele { reference, alternative, .. } => {

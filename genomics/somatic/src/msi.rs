@@ -232,7 +232,8 @@ impl MicrosatelliteInstability {
     }
 }
 
-/// The repeat whose length an event changes, with the index of its reference sequence; `None` for other events.
+/// The first examined repeat at whose start an event inserts or deletes a multiple of its unit length, with the index
+/// of its reference sequence. The inserted or deleted bases are not compared with the unit. `None` for other events.
 fn changed_tract(event: &Event, genome: &Reference) -> Option<(usize, RepeatTract)> {
     let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
     let by = reference.len().abs_diff(alternative.len());

@@ -242,8 +242,8 @@ impl CallJob {
         .run_counting(&self.store)?)
     }
 
-    /// Opens the packed reads that the first pass wrote; `None` if they are missing, so that later passes read the
-    /// input files.
+    /// Opens the packed reads of the first pass. `None` if they are missing or incomplete; later passes then read the
+    /// input files, and a warning is logged.
     fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
         let path = count::packed_reads_path(&self.store);
         let copy = PackedReads::open(&path, copied)?;

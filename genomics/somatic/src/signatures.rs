@@ -471,9 +471,9 @@ fn shares_of_snvs(exposures: Vec<f64>, counts: &[f64]) -> Vec<f64> {
 /// Distribution of the share of one signature in fits of resampled spectra.
 struct ResampledShare {
     mean: f64,
-    /// The 2.5 % quantile.
+    /// 2.5 % quantile of the share over the resampled spectra.
     low: f64,
-    /// The 97.5 % quantile.
+    /// 97.5 % quantile of the share over the resampled spectra.
     high: f64,
 }
 

@@ -133,8 +133,8 @@ impl BackgroundErrors {
     }
 }
 
-/// Estimates the shape of the gamma distribution of error rates between positions. Only significant differences between
-/// positions count.
+/// Estimates the shape of the gamma distribution of error rates between positions. Only the variance between positions
+/// beyond one standard deviation of chance counts.
 fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSiteCounts>, rates: &[f64]) -> f64 {
     let (mut squares, mut beyond, mut chance) = (0.0, 0.0, 0.0);
     for site in sites {

@@ -21,7 +21,8 @@ pub(crate) struct WrongBase {
     pub position: u8,
     /// Code of the wrong base that the read has: A 0, C 1, G 2, T 3.
     pub base: u8,
-    /// Log-odds that the base was read correctly, in hundredths of natural-log units.
+    /// Log-odds that the base was read correctly, in hundredths of natural-log units; if both mates have the base, the
+    /// sum of both.
     pub log_odds: i16,
 }
 

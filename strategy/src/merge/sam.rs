@@ -94,7 +94,7 @@ impl SamParser {
         given.accept_header(header)
     }
 
-    /// Returns whether the header of the process is complete: its first record has been parsed.
+    /// Returns whether the header is complete: a line after it was read, or the output has ended.
     pub(crate) fn has_parsed_header(&self) -> bool {
         self.header.is_none()
     }

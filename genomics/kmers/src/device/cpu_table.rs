@@ -73,8 +73,9 @@ impl<const S: usize> CpuDeviceTable<S> {
         }
     }
 
-    /// Appends the rows requested at a slot, as the kernel in `gather.cl` does. Returns whether the slot is the first
-    /// one of its root.
+    /// Appends rows (key and counts of a k-mer), as the kernel in `gather.cl` does. For `Kmers`: the row of the slot, if
+    /// its counts reach the minimum. For `Roots`: all rows of the root, if the slot is the first one of the root. Returns
+    /// whether it is the first.
     fn gather(&mut self, slot: usize, wanted: DeviceRowRequest) -> bool {
         let Self { keys, counts, row_keys, row_counts, .. } = self;
         let root = keys[slot] >> 4;

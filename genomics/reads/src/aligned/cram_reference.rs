@@ -131,7 +131,11 @@ impl CramReference {
             Sequences::InMemory(held.map(|contig| (contig.name.into_bytes(), Arc::new(contig.seq))).collect())
         } else {
             let beside = PathBuf::from(format!("{}.fai", path.display()));
-            let index = if beside.exists() { fai::fs::read(&beside) } else { noodles_fasta::fs::index(path) };
+            let index = if beside.try_exists().map_err(&named)? {
+                fai::fs::read(&beside)
+            } else {
+                noodles_fasta::fs::index(path)
+            };
             let index = index.map_err(&named)?;
             let index = index.as_ref().iter().map(|record| (record.name().to_vec(), record.clone())).collect();
             Sequences::Indexed { file, index }

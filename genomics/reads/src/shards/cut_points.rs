@@ -21,10 +21,10 @@ const RUN_RECORDS: usize = 8;
 /// Maximum number of bytes of text in which [`RUN_RECORDS`] consecutive valid records are searched.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// Half of the size of the first window in which mates are searched, in bytes of plain text.
-const MIN_WINDOW_BYTES: u64 = 4 << 20;
+const MIN_WINDOW_REACH_BYTES: u64 = 4 << 20;
 /// Half of the size of the largest window in which mates are searched, in bytes of plain text.
-const MAX_WINDOW_BYTES: u64 = 256 << 20;
-/// Divisor of the file size that gives the maximum size of a window in which mates are searched.
+const MAX_WINDOW_REACH_BYTES: u64 = 256 << 20;
+/// Divisor of the length of the part that gives the maximum of half of a window, in bytes.
 const MAX_WINDOW_DIVISOR: u64 = 8;
 /// Factor by which each window is larger than the one before.
 const WINDOW_GROWTH: u64 = 4;
@@ -122,7 +122,9 @@ pub(super) fn find_cut_in_mate_files(
                 rate = byte_ratio_between(known, places);
                 known = places;
             }
-            Err(SplitObstacle::MatesNotFound) if halvings < MAX_HALVINGS && step > MIN_WINDOW_BYTES => halvings += 1,
+            Err(SplitObstacle::MatesNotFound) if halvings < MAX_HALVINGS && step > MIN_WINDOW_REACH_BYTES => {
+                halvings += 1
+            }
             Ok(_) => return Ok(Err(SplitObstacle::MatesNotFound)),
             Err(why) => return Ok(Err(why)),
         }
@@ -158,8 +160,8 @@ fn find_cut_in_mate_files_near(
 fn find_names_near(part: &RandomAccessText, around: u64, names: &[&[u8]]) -> io::Result<Option<VirtualOffset>> {
     let span = part.span();
     let text_of = if part.is_bgzf() { TEXT_PER_BGZF_BYTE } else { 1 };
-    let mut reach = MIN_WINDOW_BYTES / text_of;
-    let last = (span.len_bytes() / MAX_WINDOW_DIVISOR).min(MAX_WINDOW_BYTES / text_of);
+    let mut reach = MIN_WINDOW_REACH_BYTES / text_of;
+    let last = (span.len_bytes() / MAX_WINDOW_DIVISOR).min(MAX_WINDOW_REACH_BYTES / text_of);
     loop {
         let from = around.saturating_sub(reach).max(span.start.file_offset);
         let to = around.saturating_add(reach).min(span.file_bytes);

@@ -72,7 +72,8 @@ pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], diverg
     }
 }
 
-/// Returns a copy of `source` in which each base is mutated with probability `divergence`.
+/// Returns a copy of `source` in which a substitution, insertion or deletion begins at each base with probability
+/// `divergence`.
 pub(crate) fn mutated_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let mut copy = Vec::with_capacity(source.len() + source.len() / 16 + 16);
     extend_with_mutated_copy(&mut copy, source, divergence, rng);

@@ -13,7 +13,8 @@ const DUPLICATED_SHARE: f64 = 0.027;
 const DUPLICATION_BP: (usize, usize, usize) = (1_000, 300_000, 20);
 /// Minimum and maximum divergence of a copy from its source (share of bases); drawn log-uniformly.
 const DIVERGENCE_RANGE: (f64, f64) = (0.001, 0.1);
-/// Share of the copies that are on the chromosome of their source, and the maximum distance between both, bp.
+/// Share of the copies that are placed near their source, and the maximum distance between the starts of both, bp. The
+/// other copies are at random positions of the genome.
 const NEARBY_COPIES: (f64, usize) = (0.5, 5_000_000);
 /// Share of the copies that are made from an earlier copy.
 const COPY_OF_COPY_SHARE: f64 = 0.4;

@@ -39,9 +39,10 @@ pub(crate) struct RecurrentError {
     pub reference_base: u8,
     /// Base that molecules with the error show, on the forward strand.
     pub error_base: u8,
-    /// Share of the molecules (of the affected strand) that show the error, as mean over libraries (0 to 1).
+    /// Share of the molecules (of the affected strand) that show the error (0 to 1): mean over libraries, or the share in
+    /// one library in [`LibraryRecurrentErrors`].
     pub molecule_share: f64,
-    /// Strand of the molecules that show the error.
+    /// Strand of read 1 of the molecules that show the error, or both strands.
     pub strand: AffectedStrand,
 }
 
@@ -60,7 +61,7 @@ impl LibraryRecurrentErrors {
     /// Draws the share of molecules in one library for each recurrent error.
     pub(crate) fn draw_shares(places: &[RecurrentError], rng: &mut Rng) -> Self {
         let shown = |place: &RecurrentError| {
-            // The shift keeps the mean over libraries at the site's share.
+            // The shift keeps the mean over libraries at the share of the site, except where the maximum limits it.
             let factor = rng.draw_gaussian(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();
             RecurrentError { molecule_share: (place.molecule_share * factor).min(MAX_MOLECULE_SHARE), ..*place }
         };

@@ -46,7 +46,8 @@ impl ComparedVotes<'_> {
             0.0
         };
         self.normal_support.alternative >= GENOTYPE_MODEL_PARAMS.min_germline_molecules
-            && self.normal_support.allele_fraction() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells)
+            && self.normal_support.supporting_vote_share()
+                >= GENOTYPE_MODEL_PARAMS.min_germline_fraction.max(of_tumour_cells)
     }
 
     /// Whether the normal has the allele, and no tumour has clearly more of it than contamination explains.

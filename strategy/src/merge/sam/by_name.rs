@@ -27,7 +27,7 @@ pub(super) struct NameMatcher {
 /// Position of a template in the input. Templates are ordered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingTemplate {
-    /// Index of the batch.
+    /// Index of the batch among those assigned to the process ([`NameMatcher::batches`]), not its number.
     batch: u32,
     /// Index of the chunk in the batch.
     chunk: u32,
