@@ -172,7 +172,7 @@ pub(crate) fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<S
 
 /// A command line of genuma, with its inputs and what may change when it fails. All its outputs are in the output
 /// folder, `{made}` in the command line.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TestCase {
     /// Name of the case; the part before the first dash is the subcommand.
     pub name: &'static str,
@@ -216,8 +216,10 @@ const DEFAULT_CASE: TestCase = TestCase {
 
 /// Returns the test cases of all subcommands.
 pub fn all_test_cases() -> Vec<TestCase> {
-    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
-    let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
+    [simulation_and_alignment_cases(), call_cases(), kmer_cases(), sample_cases(), machine_cases()].concat()
+}
+
+fn simulation_and_alignment_cases() -> Vec<TestCase> {
     vec![
         TestCase {
             name: "simulate",
@@ -269,6 +271,12 @@ pub fn all_test_cases() -> Vec<TestCase> {
             initial_files: &[("pair/old.txt", "x.bam"), ("pair/old.txt", "x.bam.bai")],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn call_cases() -> Vec<TestCase> {
+    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
+    vec![
         TestCase {
             name: "call",
             line: with_reference.clone(),
@@ -330,6 +338,11 @@ pub fn all_test_cases() -> Vec<TestCase> {
             is_deterministic: false,
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn kmer_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "count",
             line: format!(
@@ -386,6 +399,11 @@ pub fn all_test_cases() -> Vec<TestCase> {
             initial_files: &[("pair/old.txt", "u.tsv")],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn sample_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "check",
             line: format!("{CHECK_COMMAND} --reference {{given}}/pair/genome.fa --json {{made}}/pair.json"),
@@ -412,18 +430,26 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "evaluate",
-            line: "bench evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
+            line:
+                "bench evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
                    --germline {given}/pair/germline.vcf --json {made}/scores.json"
-                .into(),
+                    .into(),
             inputs: &[TestInput::Calls],
             initial_files: &[("pair/old.txt", "scores.json")],
             checksummed_files: &["calls/somatic.vcf.gz"],
             unchecked_files: &["pair/truth.vcf", "pair/germline.vcf"],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn machine_cases() -> Vec<TestCase> {
+    let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
+    vec![
         TestCase {
             name: "run-stub",
-            line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub".into(),
+            line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub"
+                .into(),
             inputs: &[TestInput::SamplePair, TestInput::StubAligner],
             initial_files: &[("pair/old.txt", "x.sam")],
             checksummed_files: &["pair/normal_1.fq.gz"],
@@ -431,9 +457,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "run-bwa",
-            line: format!(
-                "run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"
-            ),
+            line: format!("run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"),
             inputs: &[TestInput::SamplePair, TestInput::BwaIndex],
             initial_files: &[("pair/old.txt", "x.sam")],
             ..DEFAULT_CASE
@@ -462,7 +486,12 @@ pub fn all_test_cases() -> Vec<TestCase> {
             unchecked_files: &["machine.txt"],
             ..DEFAULT_CASE
         },
-        TestCase { name: "topology-record", line: "machine show --record {made}/r.txt".into(), is_deterministic: false, ..DEFAULT_CASE },
+        TestCase {
+            name: "topology-record",
+            line: "machine show --record {made}/r.txt".into(),
+            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
         TestCase { name: "man", line: "man {made}/man".into(), ..DEFAULT_CASE },
         TestCase { name: "completions", line: "completions bash".into(), ..DEFAULT_CASE },
     ]
