@@ -7,7 +7,7 @@ import pathlib, re, sys
 
 PAGES = {
     'identity': 'genomics/pair/src/identity.rs',
-    'contamination': 'genomics/pair/src/contamination.rs',
+    'contamination': 'genomics/pair/src/contamination_params.rs',
     'purity_ploidy': 'genomics/pair/src/purity_params.rs',
     'tumor_in_normal': 'genomics/somatic/src/tumour_in_normal.rs',
     'msi': 'genomics/somatic/src/msi.rs',

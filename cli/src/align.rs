@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
-use genuma_align::engine::genuma::{GenumaEngineOptions, MAX_READ_BP};
+use genuma_align::engine::genuma::GenumaEngineOptions;
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::header::{ProgramWithCommandLine, ReadGroup, sam_header};
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
@@ -405,44 +405,8 @@ impl AlignRun<'_> {
 
     /// Loads the index, aligns, writes the records and reports the result.
     fn align(self, reads: OpenedReads) -> anyhow::Result<()> {
-        let reference = &self.args.reference;
-        let options = GenumaEngineOptions {
-            carried_tags: Arc::clone(&self.carried_tags),
-            ..self.args.scoring.to_engine_options(self.read_group_ids())?
-        };
-        // I/O error ignored: loading the index reports it.
-        let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
-        let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
-        self.progress.unit_started("load", None);
-        let plan = plan_index_placement(
-            self.args.placement.into(),
-            &self.topology,
-            self.node_measurements.as_ref(),
-            index_bytes,
-        );
         let loading = Instant::now();
-        let engine = LoadedIndex::load_with_placement(&plan.placement, load).map_err(|error| match error {
-            placement::Error::Engine(error) => anyhow::Error::new(error),
-            other => other.into(),
-        })?;
-        let observed = engine.query_index_residence();
-        if let Err(error) = &observed {
-            // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
-            warn!(
-                "cannot check on which NUMA nodes the index is ({error}): alignments are the same, only this check is skipped; \
-                 in a container, allow the system call"
-            );
-        }
-        let residence_matches_placement =
-            observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
-        let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
-        info!("{}", placed.format_placement_line());
-        if placed.residence_matches_placement == Some(false) {
-            warn!(
-                "the index is not on the NUMA nodes that were chosen for it: alignments are the same, but may take longer; \
-                 check that these nodes have enough free memory (numastat -m)"
-            );
-        }
+        let (engine, placed) = self.load_engine()?;
         let load = loading.elapsed();
 
         self.progress.unit_started("align", Some(Arc::clone(&reads.meter)));
@@ -465,34 +429,7 @@ impl AlignRun<'_> {
         let workers = AlignWorkerPool { engine: &engine, cpu_slots: assign_cpu_slots(&self.topology, self.threads) };
         let reads = AlignInput { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
         let mut set = AtomicFileSet::default();
-        let (aligned, align, sorted, sort) = match &self.target {
-            AlignmentOutput::Stdout => {
-                let mut out = logging::lock_stdout_for_results()?;
-                let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
-                (aligned, aligning.elapsed(), None, Duration::ZERO)
-            }
-            AlignmentOutput::Sam(path) => {
-                let mut out = AtomicFile::create(path)?;
-                let aligned = align_to_sam(&workers, reads, &header, &mut out)?;
-                set.add_file(out.flush_to_partial_file()?);
-                (aligned, aligning.elapsed(), None, Duration::ZERO)
-            }
-            AlignmentOutput::Bam(path) => {
-                let file = BamFileWriter::create(
-                    path,
-                    SortedFileHeader::from_sam_header(&header)?,
-                    CompressionLevel::default(),
-                )?;
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_bam(file, &mut set))?
-            }
-            AlignmentOutput::Cram(path) => {
-                let genome = CramReference::new(Some(self.args.reference.clone()));
-                let version = self.args.cram_version.map_or_else(CramVersion::default, CramVersion::from);
-                let header_of_file = SortedFileHeader::from_sam_header(&header)?;
-                let file = CramFileWriter::create(path, header_of_file, &genome)?.with_version(version);
-                self.align_and_sort(&workers, reads, &header, |sorter| sorter.write_cram(file, &mut set))?
-            }
-        };
+        let (aligned, align, sorted, sort) = self.write_records(&workers, reads, &header, aligning, &mut set)?;
         let seconds = StageTimes { load, align, sort, total: self.started.elapsed() };
         let outcome = AlignOutcome {
             command: line,
@@ -504,7 +441,7 @@ impl AlignRun<'_> {
             counters: self.counting.map(RunCounterRecorder::finish),
         };
         drop(self.progress);
-        if let Some(warning) = too_long_reads_warning(&outcome.aligned) {
+        if let Some(warning) = outcome.too_long_reads_warning() {
             warn!("{warning}");
         }
         if let Some(path) = &self.args.json {
@@ -519,6 +456,87 @@ impl AlignRun<'_> {
         counter_table::log_counters_of_this_process(outcome.counters.as_ref());
         info!("{}", outcome.format_summary_line(out));
         Ok(())
+    }
+
+    /// Loads the index into the memory of the nodes, and logs where it is.
+    fn load_engine(&self) -> anyhow::Result<(LoadedIndex<GenumaEngine>, IndexPlacementResult)> {
+        let reference = &self.args.reference;
+        let options = GenumaEngineOptions {
+            carried_tags: Arc::clone(&self.carried_tags),
+            ..self.args.scoring.to_engine_options(self.read_group_ids())?
+        };
+        // I/O error ignored: loading the index reports it.
+        let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
+        let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
+        self.progress.unit_started("load", None);
+        let plan = plan_index_placement(
+            self.args.placement.into(),
+            &self.topology,
+            self.node_measurements.as_ref(),
+            index_bytes,
+        );
+        let engine = LoadedIndex::load_with_placement(&plan.placement, load).map_err(|error| match error {
+            placement::Error::Engine(error) => anyhow::Error::new(error),
+            other => other.into(),
+        })?;
+        let observed = engine.query_index_residence();
+        if let Err(error) = &observed {
+            // For example in a container without the permission to ask the kernel. Nothing depends on the answer.
+            warn!(
+                "cannot check on which NUMA nodes the index is ({error}): alignments are the same, only this check is skipped; \
+                 in a container, allow the system call"
+            );
+        }
+        let residence_matches_placement =
+            observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
+        let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
+        info!("{}", placed.format_placement_line());
+        if placed.residence_matches_placement == Some(false) {
+            warn!(
+                "the index is not on the NUMA nodes that were chosen for it: alignments are the same, but may take longer; \
+                 check that these nodes have enough free memory (numastat -m)"
+            );
+        }
+        Ok((engine, placed))
+    }
+
+    /// Aligns the reads and writes the records. Returns summary and time of aligning, and summary and time of sorting.
+    fn write_records<E: Engine>(
+        &self,
+        workers: &AlignWorkerPool<'_, E>,
+        reads: AlignInput,
+        header: &str,
+        aligning: Instant,
+        set: &mut AtomicFileSet,
+    ) -> anyhow::Result<(pipeline::AlignSummary, Duration, Option<sort::SortSummary>, Duration)> {
+        Ok(match &self.target {
+            AlignmentOutput::Stdout => {
+                let mut out = logging::lock_stdout_for_results()?;
+                let aligned = align_to_sam(workers, reads, header, &mut out)?;
+                (aligned, aligning.elapsed(), None, Duration::ZERO)
+            }
+            AlignmentOutput::Sam(path) => {
+                let mut out = AtomicFile::create(path)?;
+                let aligned = align_to_sam(workers, reads, header, &mut out)?;
+                set.add_file(out.flush_to_partial_file()?);
+                (aligned, aligning.elapsed(), None, Duration::ZERO)
+            }
+            AlignmentOutput::Bam(path) => {
+                let file = BamFileWriter::create(
+                    path,
+                    SortedFileHeader::from_sam_header(header)?,
+                    CompressionLevel::default(),
+                )?;
+                self.align_and_sort(workers, reads, header, |sorter| sorter.write_bam(file, set))?
+            }
+            AlignmentOutput::Cram(path) => {
+                let genome = CramReference::new(Some(self.args.reference.clone()));
+                let version = self.args.cram_version.map_or_else(CramVersion::default, CramVersion::from);
+                let header_of_file = SortedFileHeader::from_sam_header(header)?;
+                let file = CramFileWriter::create(path, header_of_file, &genome)?.with_version(version);
+                self.align_and_sort(workers, reads, header, |sorter| sorter.write_cram(file, set))?
+            }
+        })
     }
 
     /// Returns the sample name for reports: the first SM of the read groups, else the name of the output file.
@@ -560,15 +578,6 @@ impl AlignRun<'_> {
             markdup: marking,
         }
     }
-}
-
-/// Returns a warning if reads are unmapped because they are too long for the mapper; otherwise `None`.
-fn too_long_reads_warning(aligned: &pipeline::AlignSummary) -> Option<String> {
-    let reads = aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
-    Some(format!(
-        "{reads} reads are longer than {MAX_READ_BP} bp and are written as unmapped: align long reads with an aligner made \
-         for them, such as `genuma run -- minimap2 -ax map-ont ...`"
-    ))
 }
 
 /// Aligns the reads, and writes the SAM header and the records to `out` in the order of the reads.

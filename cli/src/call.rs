@@ -2,6 +2,10 @@
 
 pub(crate) mod memory_limits;
 mod header_check;
+mod input_fingerprint;
+mod job;
+mod messages;
+mod output_folder;
 pub(crate) mod provenance;
 mod read_lengths;
 pub(crate) mod result_check;
@@ -15,53 +19,38 @@ pub(crate) mod sample_options;
 pub(crate) mod watcher;
 mod why;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
-use genuma_kmers::Devices;
-use genuma_pair::assay::{Assay, RandomOrFixedEnds};
+use genuma_pair::assay::Assay;
+use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
-use genuma_reads::targets::Targets;
-use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::call_summary::CallSummary;
-use genuma_somatic::gene_annotation::{GeneAnnotation, GeneFile};
-use genuma_somatic::known_variants::KnownVariants;
-use genuma_somatic::ledger::{
-    MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
-};
-use genuma_somatic::panel_of_normals::PanelOfNormals;
-use genuma_somatic::pipeline::{CallJob, CallParams, FinishedCall, Resources};
+use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
-use genuma_somatic::sample_names::SampleNames;
-use genuma_somatic::target_depth::TargetsOption;
-use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::RunCounterRecorder;
-use genuma_work::unit::UnitStore;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
+use self::messages::{log_genes, log_library_properties, log_result, log_targets, log_warnings};
+use self::output_folder::{OutputFolder, clean_up_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
-use crate::fingerprint::Fingerprint;
-use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
-use crate::forecast::text;
 use crate::input_files::InputFileStates;
-use crate::kmer_length::choose_kmer_length;
 use crate::read_layout::ReadLayoutOptions;
-use crate::report::markup::{format_count_with_noun, format_duration, group_thousands};
-use crate::{aligned_files, command_line, counter_table, fpga, gpu, logging, size_format};
+use crate::report::markup::{format_count_with_noun, format_duration};
+use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use provenance::{ProvenanceInputs, SAM_PLATFORMS};
+use provenance::SAM_PLATFORMS;
 use result_check::BlockingWarnings;
 use result_files::{CallOutputs, OptionalOutputs};
-use sample_options::{SampleNameOptions, TumourReadFileOptions};
+use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
 
 /// Minimum number of occurrences of a k-mer in the tumour reads; rarer k-mers count as sequencing errors. Chosen: the
@@ -412,186 +401,6 @@ fn write_results(
     Ok(outcome)
 }
 
-impl Args {
-    /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
-    fn warning_rule(&self) -> BlockingWarnings {
-        BlockingWarnings::from_options(self.force, self.strict)
-    }
-
-    fn output_options(&self) -> anyhow::Result<OptionalOutputs> {
-        OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
-    }
-
-    /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,
-    /// which may run on another machine.
-    fn choose_resources(&self, lanes: &[Lane], k: u32) -> anyhow::Result<Resources> {
-        if self.plan.is_some() {
-            let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_DEFAULT_STEP_THREADS);
-            return Ok(Resources {
-                threads: self.threads.map_or_else(default_threads, usize::from),
-                memory: self.memory.unwrap_or(DEFAULT_STEP_MEMORY_BYTES),
-                scratch: u64::MAX,
-                devices: Devices::default(),
-            });
-        }
-        let means = build_resources(self.threads, self.memory, self.scratch)?;
-        if self.dry_run {
-            return Ok(means);
-        }
-        let devices = self.gpu.choose_counting_devices(lanes, k, means.threads, means.memory)?;
-        let devices = self.fpga.add_scatter_device(devices, k)?;
-        Ok(Resources { devices, ..means })
-    }
-
-    /// Prints the forecast of a call (--dry-run) whose reference has this number of bases.
-    ///
-    /// # Errors
-    /// The call does not fit in memory and disk space.
-    fn print_forecast(&self, mut job: CallJob, reference: Option<u64>) -> anyhow::Result<()> {
-        job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
-        text::print_forecast(measure_forecast_input(&job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
-    }
-
-    /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
-    /// files.
-    fn build_job(&self) -> anyhow::Result<CallJob> {
-        let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
-        let genome = CramReference::new(self.reference.clone());
-        // The steps of a distributed call run on machines where this folder may not exist.
-        let options = AlignedOptions {
-            temp_folder: self.plan.is_none().then(|| work.clone()),
-            reference: genome,
-            ..AlignedOptions::default()
-        };
-        let names = SampleNameOptions {
-            normal: self.normal_name.as_deref(),
-            tumour: self.tumor_name.as_deref(),
-            normal_option: Some(sample_options::NORMAL_NAME_OPTION),
-        };
-        let normal = sample_options::choose_normal_read_source(&self.normal, self.reference.as_deref())?;
-        let (samples, mut lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
-        if self.plan.is_some() {
-            if samples.has_several_tumours() {
-                return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
-            }
-            // The steps run in other current folders, so paths must be absolute.
-            lanes.iter_mut().try_for_each(make_lane_paths_absolute)?;
-        }
-        let params = CallParams {
-            k: choose_kmer_length(self.k, &lanes),
-            min_base_quality: self.min_base_quality,
-            min_tumour_count: MIN_TUMOUR_KMER_COUNT,
-            min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
-            assay: self.assay.assay(),
-        };
-        let means = self.choose_resources(&lanes, params.k)?;
-        let piped = lanes.iter().any(Lane::has_pipe);
-        let reads_again = [("--plan", self.plan.is_some()), ("--resume", self.resume), ("--dry-run", self.dry_run)];
-        if let Some((option, _)) = reads_again.iter().find(|(_, given)| piped && *given) {
-            let why = format!("{option}: reads from a pipe can be read only once: save them to files");
-            return Err(UsageError(why).into());
-        }
-        if piped {
-            check_lanes_for_one_pass(&lanes)?
-        } else {
-            check_lanes(&lanes)?
-        }
-        let panel = self
-            .panel
-            .as_deref()
-            .map(|table| panel::open_panel_of_normals(table, params.k, self.panel_min_samples))
-            .transpose()?;
-        let targets = self.targets.clone().map(|path| TargetsOption {
-            path,
-            padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
-        });
-        let known = self.known.clone().map(|path| KnownVariants { path });
-        let gff = self.gff.clone().map(|path| GeneFile { path });
-        let store = UnitStore {
-            work_folder: work,
-            fingerprint: fingerprint_inputs(
-                &samples,
-                &lanes,
-                self.reference.as_deref(),
-                &AdditionalInputs {
-                    screen: self.screen.as_deref(),
-                    panel: panel.as_ref(),
-                    targets: targets.as_ref(),
-                    known: known.as_ref(),
-                    gff: gff.as_ref(),
-                },
-                &params,
-            )?,
-            resume: self.resume,
-        };
-        let provenance = ProvenanceInputs {
-            samples: &samples,
-            lanes: &lanes,
-            screen: self.screen.as_deref(),
-            panel: panel.as_ref(),
-            known: known.as_ref(),
-            targets: targets.as_ref(),
-            gff: self.gff.as_deref(),
-            signatures: self.signatures.as_deref(),
-            platform: self.platform.as_deref(),
-        }
-        .describe_provenance()?;
-        let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
-        Ok(CallJob {
-            lanes,
-            samples,
-            reference: self.reference.clone(),
-            screen: self.screen.clone(),
-            targets,
-            params,
-            resources: means,
-            store,
-            traced_variants: why,
-            panel,
-            known,
-            gff,
-            provenance,
-        })
-    }
-}
-
-/// Maximum of the default number of threads of one task of a distributed call. Tasks run on machines that may have
-/// fewer CPUs than this one.
-const MAX_DEFAULT_STEP_THREADS: usize = 4;
-/// Default memory budget of one task of a distributed call, in bytes.
-const DEFAULT_STEP_MEMORY_BYTES: u64 = 16 << 30;
-
-/// Replaces the paths of a lane's files by absolute paths.
-fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
-    let make = |path: &mut PathBuf| {
-        *path = std::path::absolute(&*path).with_context(|| path.display().to_string())?;
-        Ok(())
-    };
-    match &mut lane.files {
-        LaneFiles::Pair(one, two) => [one, two].into_iter().try_for_each(make),
-        LaneFiles::Interleaved(one) | LaneFiles::Single(one) | LaneFiles::Reference(one) => make(one),
-        LaneFiles::Aligned(aligned) => {
-            make(&mut aligned.path)?;
-            aligned.options.reference.path_mut().map_or(Ok(()), make)
-        }
-    }
-}
-
-/// Builds the resources of a call from the options. The scratch space is not limited to the free disk space yet,
-/// because the work folder may not exist at this point.
-///
-/// # Errors
-/// The memory budget is too small for the number of threads.
-fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Resources, UsageError> {
-    let memory = memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
-    let scratch = scratch.unwrap_or(u64::MAX);
-    let means =
-        Resources { threads: command_line::threads_or_all_cpus(threads), memory, scratch, devices: Devices::default() };
-    memory_limits::check_memory_budget(&means, None)?;
-    debug!("{} threads, {} of memory", means.threads, size_format::format_bytes(memory));
-    Ok(means)
-}
-
 /// Measures the input of a call whose reference has this number of bases.
 fn measure_forecast_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<ForecastInput> {
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
@@ -635,29 +444,6 @@ fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 
-/// Logs the number of genes, and the features of the GFF3 file that are skipped.
-fn log_genes(gff: &GeneFile, genes: &GeneAnnotation) {
-    let name = gff.path.display();
-    info!("{name}: {}", genes.describe_gene_counts());
-    genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
-}
-
-/// Logs the number of targets, and how many intervals were merged.
-fn log_targets(option: &TargetsOption, targets: &Targets) {
-    let merged = targets.num_intervals_read - targets.intervals.len();
-    info!(
-        "{}: {} of {} bp, extended by {} bp on both sides{}",
-        option.path.display(),
-        format_count_with_noun(targets.intervals.len() as u64, "target"),
-        group_thousands(targets.num_bases()),
-        option.padding_bp,
-        match merged {
-            0 => String::new(),
-            n => format!("; {} merged into others that they overlap", format_count_with_noun(n as u64, "interval")),
-        }
-    );
-}
-
 /// Logs the expected time, memory and disk space of the call. Logs nothing for a resumed run, because the remaining
 /// work is unknown, and nothing for reads from a pipe, whose size is unknown.
 ///
@@ -682,198 +468,4 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// The output folder. When this value is dropped, a folder that this run created is removed if it is still empty.
-struct OutputFolder<'a> {
-    path: &'a Path,
-    was_created: bool,
-}
-
-impl<'a> OutputFolder<'a> {
-    /// Opens the output folder; creates it if it is missing.
-    fn open(path: &'a Path) -> anyhow::Result<Self> {
-        let new = !path.exists();
-        fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
-        Ok(OutputFolder { path, was_created: new })
-    }
-}
-
-impl Drop for OutputFolder<'_> {
-    fn drop(&mut self) {
-        if self.was_created {
-            // The folder stays if it contains files.
-            let _ = fs::remove_dir(self.path);
-        }
-    }
-}
-
-/// Optional inputs of a call besides the reads and the reference.
-struct AdditionalInputs<'a> {
-    screen: Option<&'a Path>,
-    panel: Option<&'a PanelOfNormals>,
-    targets: Option<&'a TargetsOption>,
-    known: Option<&'a KnownVariants>,
-    gff: Option<&'a GeneFile>,
-}
-
-/// Returns the fingerprint of the call: text with all inputs and parameters that the calls depend on. An interrupted
-/// run is resumed only if its fingerprint is the same.
-fn fingerprint_inputs(
-    samples: &SampleNames,
-    lanes: &[Lane],
-    reference: Option<&Path>,
-    additional: &AdditionalInputs<'_>,
-    params: &CallParams,
-) -> anyhow::Result<String> {
-    let &AdditionalInputs { screen, panel, targets, known, gff } = additional;
-    let CallParams { k, min_base_quality, min_tumour_count: least_tumour, min_quality: least_quality, assay } = params;
-    let mut fingerprint = Fingerprint::with_program_version()
-        .with_parameter("k", k)
-        .with_parameter("min-base-quality", min_base_quality)
-        .with_parameter("least-tumour", least_tumour)
-        .with_parameter("min-quality", least_quality);
-    if let Some(assay) = assay {
-        fingerprint = fingerprint.with_parameter("assay", assay.name());
-    }
-    if *samples != SampleNames::default() {
-        fingerprint = fingerprint.with_parameter("samples", samples.names().join(" "));
-    }
-    for lane in lanes {
-        for path in lane.paths() {
-            let label = samples.display_name(lane.sample.into());
-            // A run that reads a pipe cannot be resumed, so the name of the pipe is enough.
-            fingerprint = match lane.has_pipe() {
-                true => fingerprint.with_parameter(&label, path.display()),
-                false => fingerprint.with_file(&label, path)?,
-            };
-        }
-        match &lane.files {
-            LaneFiles::Single(_) => fingerprint = fingerprint.with_parameter("layout", "single"),
-            LaneFiles::Reference(_) => fingerprint = fingerprint.with_parameter("normal", "none"),
-            _ => {}
-        }
-        if let Some(umis) = &lane.umis {
-            fingerprint = fingerprint.with_parameter("umi", &umis.structures);
-        }
-    }
-    let fingerprint = match reference {
-        Some(path) => fingerprint.with_file("reference", path)?,
-        None => fingerprint.with_parameter("reference", "none"),
-    };
-    let fingerprint = match screen {
-        Some(path) => fingerprint.with_file("screen", path)?,
-        None => fingerprint,
-    };
-    let fingerprint = match panel {
-        Some(panel) => {
-            fingerprint.with_file("panel", &panel.table)?.with_parameter("panel-min-samples", panel.min_normals)
-        }
-        None => fingerprint,
-    };
-    let fingerprint = match targets {
-        Some(option) => {
-            fingerprint.with_file("targets", &option.path)?.with_parameter("target-padding", option.padding_bp)
-        }
-        None => fingerprint,
-    };
-    let fingerprint = match known {
-        Some(known) => fingerprint.with_file("known", &known.path)?,
-        None => fingerprint,
-    };
-    let fingerprint = match gff {
-        Some(gff) => fingerprint.with_file("gff", &gff.path)?,
-        None => fingerprint,
-    };
-    Ok(fingerprint.into_text())
-}
-
-fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
-    let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
-    signals::set_interrupt_handler(Some(Box::new(move || {
-        let stays = folder::keep_only_resumable_files(&folder);
-        drop(OutputFolder { path: &out, was_created: new });
-        stays.then(|| folder::resume_hint(&folder))
-    })));
-}
-
-/// Logs properties of the samples that change how variants are called: a missing normal, the assays, fragments with
-/// fixed ends, tumour cells in the normal, and DNA of another person in the tumour.
-fn log_library_properties(outcome: &CallSummary) {
-    let summary = &outcome.sample_summary;
-    match (outcome.has_normal, &outcome.known) {
-        (true, _) => {}
-        (false, Some(_)) => info!(
-            "no normal: variants that are common in the population, or have the allele fraction of a germline variant, get the \
-             FILTER germline"
-        ),
-        (false, None) => warn!(
-            "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; give \
-             population frequencies, such as those of gnomAD, with --known"
-        ),
-    }
-    let libraries = [("normal", &summary.libraries.normal), ("tumour", &summary.libraries.tumour)];
-    for (sample, library) in libraries.iter().skip(usize::from(!outcome.has_normal)) {
-        info!("assay of the {sample}: {} ({})", library.assay.assay.name(), library.assay.reason);
-    }
-    for (sample, _) in libraries.iter().filter(|(_, library)| library.fragment_ends == RandomOrFixedEnds::Fixed) {
-        info!(
-            "the fragments of the {sample} end at fixed positions, as amplicons do: each read pair counts as a molecule, and \
-             none is removed as a duplicate"
-        );
-    }
-    let admixture = &outcome.admixture;
-    if admixture.tumour_in_normal_ratio > 0.0 {
-        info!(
-            "the normal has alleles of the tumour, at up to {:.0}% of their fractions in the tumour: calling allows for tumour cells \
-             in the normal, but misses more variants than with a clean normal",
-            100.0 * admixture.tumour_in_normal_ratio
-        );
-    }
-    if let Some(foreign) = &admixture.foreign_dna {
-        let [low, high] = foreign.share.map(|share| 100.0 * share);
-        info!(
-            "{low:.1} to {high:.1}% of the tumour's DNA is of another person: variants as frequent as that get the FILTER contamination"
-        );
-    }
-}
-
-/// Logs the warnings that a user must read before trusting the calls.
-fn log_warnings(outcome: &CallSummary) {
-    for warning in &outcome.warnings {
-        warn!("{}", warning.message);
-    }
-    for line in &outcome.ledger.lines {
-        let count = line.count;
-        match &line.description[..] {
-            SHALLOW_NORMAL_LEDGER_LINE => warn!(
-                "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
-                 sequence the normal deeper, or expect missed variants"
-            ),
-            TOO_MANY_VARIANTS_LEDGER_LINE => warn!(
-                "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
-                 examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
-            ),
-            MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE => warn!(
-                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
-                 missed: check that both samples are of the same species"
-            ),
-            _ => {}
-        }
-    }
-}
-
-/// Logs the last line: number of calls, time, memory, and the path of the report.
-fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
-    counter_table::log_counters_of_this_process(outcome.counters.as_ref());
-    let passed = result_files::count_passed_calls_by_class(outcome);
-    let classes: Vec<String> = passed.iter().map(|(class, n)| format!("{n} {class}")).collect();
-    info!(
-        "{} calls pass{}; {:.1} s, {} peak memory; see {}",
-        passed.values().sum::<u64>(),
-        if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
-        start.elapsed().as_secs_f64(),
-        size_format::format_bytes(measure_process_cost().peak_bytes),
-        out.join(result_files::REPORT_FILE_NAME).display()
-    );
 }

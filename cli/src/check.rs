@@ -126,14 +126,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
     drop(progress);
     input_files.check_unchanged()?;
-    let mut text = String::new();
-    for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumour_names()) {
-        if samples.has_several_tumours() {
-            text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
-        }
-        text += &text::format_pair_summary(pair, &of.libraries, of.bases);
-    }
-    logging::print_result(text)?;
+    logging::print_result(format_results(&checked, &pairs, samples.tumour_names()))?;
     let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
         let results = || checked.iter().zip(&pairs);
@@ -172,4 +165,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cost = measure_process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())
+}
+
+fn format_results(checked: &[SamplePairCheckResult], pairs: &[SamplePairSummary], tumours: &[String]) -> String {
+    let mut text = String::new();
+    for ((of, pair), name) in checked.iter().zip(pairs).zip(tumours) {
+        if tumours.len() > 1 {
+            text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
+        }
+        text += &text::format_pair_summary(pair, &of.libraries, of.bases);
+    }
+    text
 }

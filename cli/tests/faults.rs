@@ -14,7 +14,8 @@ use genuma_faults::campaign_plan::{
 };
 use genuma_faults::fault_test_runner::FaultTestRunner;
 use genuma_faults::tally::CampaignTally;
-use genuma_faults::test_cases::{TestCase, TestInput, all_test_cases};
+use genuma_faults::test_cases::{TestCase, all_test_cases};
+use genuma_faults::test_inputs::TestInput;
 
 /// Number of trials of a case; each is a run of about 100 ms.
 const EACH: usize = 16;

@@ -14,7 +14,8 @@ use crate::oracle::{ObservedRun, ReferenceRun, RunOutcome, RunVerdict, new_verdi
 use crate::process::{ExitKind, ProcessResult, start_process};
 use crate::shim::{CallLog, FaultShim};
 use crate::snapshot::{FolderSnapshot, copy_tree, read_folder_snapshot};
-use crate::test_cases::{TestCase, create_inputs, split_command_line};
+use crate::test_cases::TestCase;
+use crate::test_inputs::{create_inputs, split_command_line};
 
 /// The verdict on a run, and the data that a report of it needs.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 
 pub mod fault_test_runner;
 pub mod test_cases;
+pub mod test_inputs;
 pub mod file_damage;
 pub mod fault;
 pub mod oracle;

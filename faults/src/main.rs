@@ -69,27 +69,10 @@ fn main() -> anyhow::Result<ExitCode> {
 
     // Run a complete trial and show its output.
     if let Some(trial) = args.trial.as_deref().and_then(|text| text.parse::<FaultTrial>().ok()) {
-        let mut right = true;
-        for case in cases {
-            let Some(judged) = trial.run_trial(&mut benches[0], case)? else {
-                println!("{} {trial}: never came", case.name);
-                continue;
-            };
-            print!("{}", judged.stderr);
-            println!("{} {trial}: {}", case.name, judged.verdict);
-            right &= !judged.verdict.outcome.is_violation();
-        }
-        return Ok(ExitCode::from(u8::from(!right)));
+        return show_trial(&trial, &cases, &mut benches[0]);
     }
 
-    let extent = CampaignLimits { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
-    let mut plan: Vec<(&TestCase, FaultTrial)> = Vec::new();
-    for case in &cases {
-        let of = list_trials(&mut benches[0], case, extent)?;
-        eprintln!("{}: {} trials", case.name, of.len());
-        let meant = |trial: &FaultTrial| args.trial.as_ref().is_none_or(|word| trial.to_string().starts_with(word));
-        plan.extend(of.into_iter().filter(meant).map(|trial| (*case, trial)));
-    }
+    let mut plan = plan_trials(&args, &cases, &mut benches[0])?;
     shuffle_trials(&mut plan, args.seed);
 
     let (next, tally) = (AtomicUsize::new(0), Mutex::new((CampaignTally::default(), HashMap::new())));
@@ -136,6 +119,38 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     remove_folder(&args.scratch)?;
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
+}
+
+/// Lists the trials of all cases, in their order.
+fn plan_trials<'a>(
+    args: &Args,
+    cases: &[&'a TestCase],
+    bench: &mut FaultTestRunner,
+) -> anyhow::Result<Vec<(&'a TestCase, FaultTrial)>> {
+    let extent = CampaignLimits { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
+    let mut plan = Vec::new();
+    for case in cases {
+        let of = list_trials(bench, case, extent)?;
+        eprintln!("{}: {} trials", case.name, of.len());
+        let meant = |trial: &FaultTrial| args.trial.as_ref().is_none_or(|word| trial.to_string().starts_with(word));
+        plan.extend(of.into_iter().filter(meant).map(|trial| (*case, trial)));
+    }
+    Ok(plan)
+}
+
+/// Runs one trial of each case and prints what the program wrote and the verdict.
+fn show_trial(trial: &FaultTrial, cases: &[&TestCase], bench: &mut FaultTestRunner) -> anyhow::Result<ExitCode> {
+    let mut right = true;
+    for case in cases {
+        let Some(judged) = trial.run_trial(bench, case)? else {
+            println!("{} {trial}: never came", case.name);
+            continue;
+        };
+        print!("{}", judged.stderr);
+        println!("{} {trial}: {}", case.name, judged.verdict);
+        right &= !judged.verdict.outcome.is_violation();
+    }
+    Ok(ExitCode::from(u8::from(!right)))
 }
 
 /// Returns whether the option `--case` selects a case. A name that is a complete case name selects this case only.

@@ -1,213 +1,12 @@
-//! Test cases: command lines of all subcommands, and the small inputs that they need. The inputs are created once.
+//! Test cases: command lines of all subcommands and steps.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use crate::test_inputs::{CALL_COMMAND, COUNT_COMMAND, TestInput};
 
-use anyhow::{Context, ensure};
-
-/// An input of test cases. Paths are relative to the input folder, `{given}` in command lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TestInput {
-    /// Simulated sample pair in `pair/`: 20 kbp, tumour and normal at 20x, with truth. Also `pair/old.txt`, and
-    /// `bare/genome.fa`, the genome without indexes.
-    SamplePair,
-    /// `deep/normal_1.fq.gz` and its mates: reads of 300x, whose k-mers do not fit in the minimum memory budget.
-    DeepReads,
-    /// Index of genuma next to `pair/genome.fa`.
-    Index,
-    /// Index of bwa next to `pair/genome.fa`.
-    BwaIndex,
-    /// `n.gkt`, a k-mer table of the normal sample.
-    NormalTable,
-    /// `t.gkt`, a k-mer table of the tumour sample.
-    TumourTable,
-    /// `calls/`, the results of `genuma call` for the pair.
-    Calls,
-    /// `machine.txt`, a recording of this machine's topology.
-    MachineRecording,
-    /// `probe/machine.json`, a profile of this machine's memory.
-    MachineProfile,
-    /// Work folders of interrupted runs, which can be resumed: `begun-call/calls` of a call that was interrupted after
-    /// its units, and `begun-count/work` of a k-mer count.
-    InterruptedWork,
-    /// `planned/run`, the run store of a distributed call in which all steps but the last are done.
-    PlannedRun,
-    /// `stub`, a script that stands for an aligner and writes unmapped records.
-    StubAligner,
-    /// Genes, targets, known variants and signatures for the genome of the pair: `genes.gff3`, `targets.bed`, `known.vcf`
-    /// and `signatures.tsv`.
-    Annotation,
-    /// `n.gkd`, the dictionary of `n.gkt`.
-    NormalDictionary,
-    /// `p.gkt`, a panel of normals with the normal of the pair.
-    NormalPanel,
-}
-
-const STUB_SCRIPT: &str = r#"#!/usr/bin/awk -f
-BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
-NR % 4 == 1 { name = substr($1, 2) }
-NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
-"#;
-
-const GENES: &str = "##gff-version 3\n\
-    chr1\tmade\tgene\t1001\t7000\t.\t+\t.\tID=gene:g1;Name=G1;biotype=protein_coding\n\
-    chr1\tmade\tmRNA\t1001\t7000\t.\t+\t.\tID=transcript:t1;Parent=gene:g1;biotype=protein_coding\n\
-    chr1\tmade\texon\t1001\t3000\t.\t+\t.\tParent=transcript:t1\n\
-    chr1\tmade\texon\t5001\t7000\t.\t+\t.\tParent=transcript:t1\n\
-    chr1\tmade\tCDS\t1001\t3000\t.\t+\t0\tParent=transcript:t1\n\
-    chr1\tmade\tCDS\t5001\t6001\t.\t+\t1\tParent=transcript:t1\n";
-
-const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
-    --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
-const COUNT_COMMAND: &str = "kmers count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
 const CHECK_COMMAND: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 const TRACK_COMMAND: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --reference {given}/pair/genome.fa";
 const READ_FILES: &str = "{given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
-
-impl TestInput {
-    /// Returns the other inputs from which this input is created.
-    fn required_inputs(self) -> &'static [TestInput] {
-        match self {
-            TestInput::SamplePair
-            | TestInput::DeepReads
-            | TestInput::MachineRecording
-            | TestInput::MachineProfile
-            | TestInput::StubAligner => &[],
-            TestInput::InterruptedWork
-            | TestInput::PlannedRun
-            | TestInput::Calls
-            | TestInput::Index
-            | TestInput::BwaIndex
-            | TestInput::NormalTable
-            | TestInput::TumourTable
-            | TestInput::Annotation => &[TestInput::SamplePair],
-            TestInput::NormalDictionary | TestInput::NormalPanel => &[TestInput::NormalTable],
-        }
-    }
-
-    fn create_input(self, program: &Path, given: &Path) -> anyhow::Result<()> {
-        let genuma = |line: &str| run_checked(Command::new(program).args(split_command_line(line, given, given)));
-        let reference = "--reference {given}/pair/genome.fa";
-        match self {
-            TestInput::SamplePair => {
-                genuma(
-                    "bench simulate --genome-length 20000 --contigs 2 --snvs 6 --indels 4 --svs 2 --largest-sv 500 \
-                     --germline-svs 1 --depth-tumor 20 --depth-normal 20 -t 2 -o {given}/pair",
-                )?;
-                fs::write(given.join("pair/old.txt"), "what was there before\n")?;
-                fs::create_dir_all(given.join("bare"))?;
-                fs::copy(given.join("pair/genome.fa"), given.join("bare/genome.fa"))?;
-                Ok(())
-            }
-            TestInput::DeepReads => genuma(
-                "bench simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
-                 --depth-normal 300 -t 2 -o {given}/deep",
-            ),
-            TestInput::Index => genuma("index -t 2 {given}/pair/genome.fa"),
-            TestInput::BwaIndex => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
-            TestInput::NormalTable => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
-            TestInput::TumourTable => genuma(
-                "kmers count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt",
-            ),
-            TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
-            TestInput::MachineRecording => genuma("machine show --record {given}/machine.txt"),
-            TestInput::MachineProfile => genuma("machine measure --quick --force -o {given}/probe"),
-            // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
-            TestInput::InterruptedWork => {
-                let begun = given.join("begun-call/calls");
-                fs::create_dir_all(begun.join("summary.json/taken"))?;
-                let failed = genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/begun-call/calls"));
-                ensure!(failed.is_err(), "a call into a folder whose summary.json is a folder was to fail");
-                fs::remove_dir_all(begun.join("summary.json"))?;
-                fs::create_dir_all(given.join("begun-count/n.gkt/taken"))?;
-                fs::create_dir_all(given.join("begun-count/work"))?;
-                let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
-                ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
-                fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
-                Ok(())
-            }
-            TestInput::PlannedRun => {
-                let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
-                genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
-                for step in [
-                    "scatter 1",
-                    "scatter 2",
-                    "count 1",
-                    "count 2",
-                    "pick",
-                    "label 1",
-                    "label 2",
-                    "assemble",
-                    "place",
-                    "recruit 1",
-                    "recruit 2",
-                ] {
-                    genuma(&format!("step {{given}}/planned/run {step}"))?;
-                }
-                Ok(())
-            }
-            TestInput::Annotation => {
-                fs::write(given.join("genes.gff3"), GENES)?;
-                fs::write(given.join("targets.bed"), "chr1\t500\t9500\nchr2\t500\t6000\n")?;
-                fs::write(given.join("signatures.tsv"), signature_matrix())?;
-                Ok(fs::copy(given.join("pair/germline.vcf"), given.join("known.vcf")).map(drop)?)
-            }
-            TestInput::NormalDictionary => genuma("kmers compact {given}/n.gkt -o {given}/n.gkd"),
-            TestInput::NormalPanel => genuma("kmers union --counts samples {given}/n.gkt -o {given}/p.gkt"),
-            TestInput::StubAligner => {
-                fs::write(given.join("stub"), STUB_SCRIPT)?;
-                Ok(fs::set_permissions(given.join("stub"), fs::Permissions::from_mode(0o755))?)
-            }
-        }
-    }
-}
-
-/// Creates the inputs of all cases in the folder `given`.
-///
-/// # Errors
-/// A command that creates an input fails. The message contains its standard error.
-pub(crate) fn create_inputs(cases: &[&TestCase], program: &Path, given: &Path) -> anyhow::Result<()> {
-    let mut wanted: BTreeSet<TestInput> = cases.iter().flat_map(|case| case.inputs).copied().collect();
-    // Two rounds resolve the deepest dependencies.
-    for _ in 0..2 {
-        wanted.extend(wanted.clone().into_iter().flat_map(|given| given.required_inputs()));
-    }
-    fs::create_dir_all(given)?;
-    wanted.into_iter().try_for_each(|one| one.create_input(program, given).with_context(|| format!("{one:?}")))
-}
-
-fn run_checked(command: &mut Command) -> anyhow::Result<()> {
-    let output = command.stdin(Stdio::null()).output()?;
-    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
-
-/// Returns a matrix of two signatures in the format of COSMIC: all contexts alike, and C>T only.
-fn signature_matrix() -> String {
-    let mut matrix = "Type\tSBS-flat\tSBS-CT\n".to_owned();
-    for change in ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"] {
-        for before in ["A", "C", "G", "T"] {
-            for after in ["A", "C", "G", "T"] {
-                let share = if change == "C>T" { 1.0 / 16.0 } else { 0.0 };
-                matrix += &format!("{before}[{change}]{after}\t{}\t{share}\n", 1.0 / 96.0);
-            }
-        }
-    }
-    matrix
-}
-
-/// Splits a command line at blanks, and replaces `{given}` and `{made}` by the paths of the input and the output
-/// folder.
-pub(crate) fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
-    let folder = |path: &Path| path.to_string_lossy().into_owned();
-    let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
-    line.split_whitespace().map(word).collect()
-}
 
 /// A command line of genuma, with its inputs and what may change when it fails. All its outputs are in the output
 /// folder, `{made}` in the command line.
@@ -255,7 +54,17 @@ const DEFAULT_CASE: TestCase = TestCase {
 
 /// Returns the test cases of all subcommands and steps.
 pub fn all_test_cases() -> Vec<TestCase> {
-    [single_command_cases(), repeated_step_cases()].into_iter().flatten().collect()
+    let groups = [
+        simulation_and_alignment_cases(),
+        call_cases(),
+        planning_cases(),
+        count_cases(),
+        table_cases(),
+        sample_cases(),
+        running_cases(),
+        repeated_step_cases(),
+    ];
+    groups.into_iter().flatten().collect()
 }
 
 /// Returns a case for each step of a distributed call but the last: the step runs once more, and replaces its object.
@@ -310,10 +119,7 @@ fn repeated_step_cases() -> Vec<TestCase> {
     STEPS.map(case).into()
 }
 
-/// Returns the cases of all other commands.
-fn single_command_cases() -> Vec<TestCase> {
-    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
-    let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
+fn simulation_and_alignment_cases() -> Vec<TestCase> {
     vec![
         TestCase {
             name: "simulate",
@@ -372,6 +178,12 @@ fn single_command_cases() -> Vec<TestCase> {
             initial_files: &[("pair/old.txt", "x.cram"), ("pair/old.txt", "x.cram.crai")],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn call_cases() -> Vec<TestCase> {
+    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
+    vec![
         TestCase {
             name: "call",
             line: with_reference.clone(),
@@ -437,6 +249,11 @@ fn single_command_cases() -> Vec<TestCase> {
             resume: Some("--resume"),
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn planning_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "plan",
             line: "plan --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz --normal {given}/pair/normal_1.fq.gz \
@@ -457,6 +274,11 @@ fn single_command_cases() -> Vec<TestCase> {
             checksummed_files: &["planned/run/place", "planned/run/recruit-1", "planned/run/recruit-2"],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn count_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "count",
             line: format!(
@@ -491,6 +313,11 @@ fn single_command_cases() -> Vec<TestCase> {
             resume: Some(""),
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn table_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "query",
             line: "kmers query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
@@ -528,6 +355,11 @@ fn single_command_cases() -> Vec<TestCase> {
             initial_files: &[("pair/old.txt", "u.tsv")],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn sample_cases() -> Vec<TestCase> {
+    vec![
         TestCase {
             name: "check",
             line: format!("{CHECK_COMMAND} --reference {{given}}/pair/genome.fa --json {{made}}/pair.json"),
@@ -554,18 +386,26 @@ fn single_command_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "evaluate",
-            line: "bench evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
+            line:
+                "bench evaluate {given}/pair/truth.vcf {given}/calls/somatic.vcf.gz --reference {given}/pair/genome.fa \
                    --germline {given}/pair/germline.vcf --json {made}/scores.json"
-                .into(),
+                    .into(),
             inputs: &[TestInput::Calls],
             initial_files: &[("pair/old.txt", "scores.json")],
             checksummed_files: &["calls/somatic.vcf.gz"],
             unchecked_files: &["pair/truth.vcf", "pair/germline.vcf"],
             ..DEFAULT_CASE
         },
+    ]
+}
+
+fn running_cases() -> Vec<TestCase> {
+    let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
+    vec![
         TestCase {
             name: "run-stub",
-            line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub".into(),
+            line: "run -t 2 --strategy default --reads {given}/pair/normal_1.fq.gz -o {made}/x.sam -- {given}/stub"
+                .into(),
             inputs: &[TestInput::SamplePair, TestInput::StubAligner],
             initial_files: &[("pair/old.txt", "x.sam")],
             checksummed_files: &["pair/normal_1.fq.gz"],
@@ -573,9 +413,7 @@ fn single_command_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "run-bwa",
-            line: format!(
-                "run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"
-            ),
+            line: format!("run -t 2 --strategy 2xlocal -o {{made}}/x.sam --json {{made}}/x.json -- {bwa_reads}"),
             inputs: &[TestInput::SamplePair, TestInput::BwaIndex],
             initial_files: &[("pair/old.txt", "x.sam")],
             ..DEFAULT_CASE
@@ -604,7 +442,12 @@ fn single_command_cases() -> Vec<TestCase> {
             unchecked_files: &["machine.txt"],
             ..DEFAULT_CASE
         },
-        TestCase { name: "topology-record", line: "machine show --record {made}/r.txt".into(), is_deterministic: false, ..DEFAULT_CASE },
+        TestCase {
+            name: "topology-record",
+            line: "machine show --record {made}/r.txt".into(),
+            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
         TestCase { name: "man", line: "man {made}/man".into(), ..DEFAULT_CASE },
         TestCase { name: "completions", line: "completions bash".into(), ..DEFAULT_CASE },
     ]

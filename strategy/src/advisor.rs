@@ -135,15 +135,7 @@ pub fn advise_strategy<E>(
     mut run: impl FnMut(Strategy) -> Result<TrialResult, E>,
 ) -> Result<Advice, E> {
     let AdviceRequest { machine, threads, .. } = *question;
-    let mut refused = Vec::new();
-    let mut feasible = vec![Strategy::PLAIN_RUN];
-    for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN_RUN) {
-        let unpredicted = || predict_run(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
-        match refuse(strategy).or_else(unpredicted) {
-            Some(why) => refused.push(RefusedStrategy { strategy, why }),
-            None => feasible.push(strategy),
-        }
-    }
+    let (feasible, refused) = select_feasible_strategies(question, refuse);
     let plain = |app: &ApplicationModel| predict_plain_run(machine, app, threads);
     let mut app = question.app;
     let mut foretold = plain(&app);
@@ -201,6 +193,24 @@ pub fn advise_strategy<E>(
     let strategy = if verdict.gain >= MIN_WORTHWHILE_GAIN { verdict.strategy } else { Strategy::PLAIN_RUN };
     let TrialBudget { budget_s, spent_s } = spending;
     Ok(Advice { strategy, verdict, considered, refused, budget_s, spent_s, stopped })
+}
+
+/// Returns the strategies that are possible and can be predicted, the plain run first, and the others with the reason.
+fn select_feasible_strategies(
+    question: &AdviceRequest<'_>,
+    refuse: impl Fn(Strategy) -> Option<String>,
+) -> (Vec<Strategy>, Vec<RefusedStrategy>) {
+    let AdviceRequest { machine, threads, .. } = *question;
+    let mut refused = Vec::new();
+    let mut feasible = vec![Strategy::PLAIN_RUN];
+    for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN_RUN) {
+        let unpredicted = || predict_run(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
+        match refuse(strategy).or_else(unpredicted) {
+            Some(why) => refused.push(RefusedStrategy { strategy, why }),
+            None => feasible.push(strategy),
+        }
+    }
+    (feasible, refused)
 }
 
 /// Predicts the plain run, even if it does not fit in memory: it is what a user without genuma would run.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use genuma_align::engine::AlignerProgram;
+use genuma_align::engine::genuma::{self, MAX_READ_BP};
 use genuma_align::pipeline::AlignSummary;
 use genuma_align::placement::{IndexCopyResidence, IndexPlacementPlan};
 use genuma_align::sort;
@@ -99,6 +100,15 @@ fn percent(part: u64, all: u64) -> f64 {
 }
 
 impl AlignOutcome {
+    /// Returns a warning if reads are unmapped because they are too long for the mapper; otherwise `None`.
+    pub(super) fn too_long_reads_warning(&self) -> Option<String> {
+        let reads = self.aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
+        Some(format!(
+            "{reads} reads are longer than {MAX_READ_BP} bp and are written as unmapped: align long reads with an aligner made \
+             for them, such as `genuma run -- minimap2 -ax map-ont ...`"
+        ))
+    }
+
     /// Formats the last line of the log: number of reads, speed, share of mapped reads, and the output file.
     pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let aligned = &self.aligned;

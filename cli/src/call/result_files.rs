@@ -14,6 +14,7 @@ use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
 use genuma_somatic::output::SupportingReadsOrigin;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::signatures::SignatureMatrix;
 use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
@@ -164,12 +165,8 @@ impl<'a> CallOutputs<'a> {
         watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
         let mut set = AtomicFileSet::default();
-        // Results of an earlier run that this run does not write would be mistaken for its own, so they are removed.
         if !finished.on_reference {
-            [SUPPORTING_READS_FILE]
-                .iter()
-                .chain(&SUPPORTING_READS_INDEX_FILES)
-                .for_each(|name| set.remove_on_publish(file(name)));
+            remove_supporting_reads(folder, &mut set);
         }
         let answers = (!finished.traces.is_empty()).then(|| why::format_trace_reports(&finished.traces));
         add_text_file(file(WHY_FILE), answers, &mut set)?;
@@ -198,15 +195,8 @@ impl<'a> CallOutputs<'a> {
         let annotation =
             job.gff.as_ref().map(|gff| annotate_records(gff, genome, &mut records, &mut header)).transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
-        if let Some(to) = maf {
-            let genes = if annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
-            let table = export_tables::build_maf_table(&records, genome, &finished.samples, genes);
-            to.write_table(&table, "small variants", "structural", &mut set)?;
-        }
-        if let Some(to) = bedpe {
-            let table = export_tables::build_bedpe_table(&records, genome, &finished.samples);
-            to.write_table(&table, "junctions", "small", &mut set)?;
-        }
+        let genes = if annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
+        write_tables([maf, bedpe], &records, genome, &finished.samples, genes, &mut set)?;
         output::write_contigs(&file(CONTIGS_FILE), finished, &mut set)?;
         output::write_supporting_pairs(
             &file(SUPPORTING_READS_FILE),
@@ -220,30 +210,58 @@ impl<'a> CallOutputs<'a> {
         if let Some(matrix) = &signatures {
             signature_fit::add_signature_exposures(matrix, job, finished);
         }
-        let outcome = summary::build_call_summary(
-            job,
-            finished,
-            &records,
-            RecordAnnotations { screened_calls, annotation },
-            watched.timeline(),
-        )?;
+        let annotations = RecordAnnotations { screened_calls, annotation };
+        let outcome = summary::build_call_summary(job, finished, &records, annotations, watched.timeline())?;
         let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
-        output::write_json(
-            &file(SUMMARY_FILE),
-            &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(&outcome)),
-            &mut set,
-        )?;
-        multiqc::add_section_files(
-            &file(MULTIQC_PREFIX),
-            &multiqc::build_call_sections(&outcome, &count_passed_calls_by_class(&outcome), folder),
-            &mut set,
-        )?;
+        write_summaries(&outcome, folder, &mut set)?;
         page.write_all(report::call::render_page(&outcome).as_bytes())?;
         set.add_file(page.flush_to_partial_file()?);
         set.publish_all()?;
         Ok(outcome)
     }
+}
+
+/// Removes the supporting reads of an earlier run, which would be mistaken for those of this run.
+fn remove_supporting_reads(folder: &Path, set: &mut AtomicFileSet) {
+    [SUPPORTING_READS_FILE]
+        .iter()
+        .chain(&SUPPORTING_READS_INDEX_FILES)
+        .for_each(|name| set.remove_on_publish(folder.join(name)));
+}
+
+fn write_tables(
+    [maf, bedpe]: [Option<OpenTable>; 2],
+    records: &[VcfRecord],
+    genome: &Reference,
+    samples: &SampleNames,
+    genes: MafGeneAnnotation,
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<()> {
+    if let Some(to) = maf {
+        let table = export_tables::build_maf_table(records, genome, samples, genes);
+        to.write_table(&table, "small variants", "structural", set)?;
+    }
+    if let Some(to) = bedpe {
+        let table = export_tables::build_bedpe_table(records, genome, samples);
+        to.write_table(&table, "junctions", "small", set)?;
+    }
+    Ok(())
+}
+
+/// Writes the summary as JSON and as custom content for MultiQC.
+fn write_summaries(outcome: &CallSummary, folder: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
+    output::write_json(
+        &folder.join(SUMMARY_FILE),
+        &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
+        set,
+    )?;
+    multiqc::add_section_files(
+        &folder.join(MULTIQC_PREFIX),
+        &multiqc::build_call_sections(outcome, &count_passed_calls_by_class(outcome), folder),
+        set,
+    )?;
+    Ok(())
 }
 
 /// Adds genes and consequences to the records, and the header lines that describe them to the header.

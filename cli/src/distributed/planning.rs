@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_kmers::{ExpectedKmers, bin_grid_for_kmers, min_memory_for_grid};
+use genuma_kmers::{BinGrid, ExpectedKmers, bin_grid_for_kmers, min_memory_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
@@ -68,15 +68,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     let genome_bases =
         job.reference.as_deref().map(Reference::read_fasta_file).transpose()?.as_ref().map(count_acgt_bases);
     let grid = bin_grid_for_kmers(ExpectedKmers::from_read_estimate(&estimate, job.params.k).kmers, num_partitions);
-    let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
-    if job.resources.memory < min_memory_bytes {
-        let (have, need) =
-            (size_format::format_bytes(job.resources.memory), size_format::format_bytes(min_memory_bytes));
-        bail!(
-            "{have} of memory is too little for a step that scatters reads into {} bins, which needs {need}: raise --memory or lower --threads",
-            grid.num_bins()
-        );
-    }
+    check_scatter_memory(job, grid)?;
     let lines = format!(
         "shards {}\npartitions {}\nbins {}\n",
         sharding.shards.len(),
@@ -105,14 +97,9 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
     let given = input::measure_forecast_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
     let needs = given.forecast_steps(call.shards.len() as u32, grid, &MEASURED_RATES);
-    let store_location = if request.run.contains("://") {
-        request.run.trim_end_matches('/').to_owned()
-    } else {
-        canonical_path(Path::new(request.run))?.display().to_string()
-    };
     let plan = DistributedPlan {
         genuma: env!("CARGO_PKG_VERSION").to_owned(),
-        run: store_location,
+        run: store_location(request.run)?,
         out: std::path::absolute(request.out).context("the output folder")?,
         shards: call.shards.len() as u32,
         parts: grid.num_partitions,
@@ -126,14 +113,40 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     publish_plan(&run_store, &plan.to_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
-        let script = Path::new(&plan.run).join(sbatch::SBATCH_SCRIPT_OBJECT_NAME);
-        publish_object(
-            &run_store,
-            sbatch::SBATCH_SCRIPT_OBJECT_NAME,
-            sbatch::render_sbatch_script(&plan, &own_program_path()?).as_bytes(),
-        )?;
-        info!("start it with: sh {}", script.display());
+        publish_sbatch_script(&run_store, &plan)?;
     }
+    Ok(())
+}
+
+fn store_location(run: &str) -> anyhow::Result<String> {
+    Ok(if run.contains("://") {
+        run.trim_end_matches('/').to_owned()
+    } else {
+        canonical_path(Path::new(run))?.display().to_string()
+    })
+}
+
+fn check_scatter_memory(job: &CallJob, grid: BinGrid) -> anyhow::Result<()> {
+    let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
+    if job.resources.memory < min_memory_bytes {
+        let (have, need) =
+            (size_format::format_bytes(job.resources.memory), size_format::format_bytes(min_memory_bytes));
+        bail!(
+            "{have} of memory is too little for a step that scatters reads into {} bins, which needs {need}: raise --memory or lower --threads",
+            grid.num_bins()
+        );
+    }
+    Ok(())
+}
+
+fn publish_sbatch_script(run_store: &RunStore, plan: &DistributedPlan) -> anyhow::Result<()> {
+    let script = Path::new(&plan.run).join(sbatch::SBATCH_SCRIPT_OBJECT_NAME);
+    publish_object(
+        run_store,
+        sbatch::SBATCH_SCRIPT_OBJECT_NAME,
+        sbatch::render_sbatch_script(plan, &own_program_path()?).as_bytes(),
+    )?;
+    info!("start it with: sh {}", script.display());
     Ok(())
 }
 

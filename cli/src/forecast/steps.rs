@@ -37,7 +37,7 @@ impl ForecastInput {
     /// Predicts the resources of one task of each step, for reads in `shards` shards. `self.resources` are the
     /// resources that a task may use.
     pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepTaskForecast> {
-        let Resources { threads, memory, .. } = self.resources;
+        let threads = self.resources.threads;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));
         let unit = |name: &str| self.forecast_unit(name, 1, true, rates);
         let reference_bytes = self.reference_bases.unwrap_or(0) as f64;
@@ -96,23 +96,29 @@ impl ForecastInput {
                     (cpu_s, (cost_of("write", 1.0).1 + twice).max(base + candidate_bytes + panel), 2.0 * recruited)
                 }
             };
-            let needed =
-                ((peak * SAFETY_FACTOR) as u64).max(MIN_STEP_MEMORY_BYTES).max(min_call_memory_bytes(threads, None));
-            // More memory than allowed is requested only if the reference needs it.
-            let floor = if matches!(kind, StepKind::Pick | StepKind::Place | StepKind::Finish) {
-                min_call_memory_bytes(threads, self.reference_bases)
-            } else {
-                0
-            };
             StepTaskForecast {
                 kind,
                 cpu_s,
                 wall_s: cpu_s / (threads as f64 * rates.busy_share),
-                memory_bytes: needed.min(memory).max(floor),
+                memory_bytes: self.requested_memory_bytes(kind, peak),
                 scratch_bytes: (scratch * SAFETY_FACTOR) as u64,
             }
         };
         StepKind::ALL_STEP_KINDS.into_iter().map(step).collect()
+    }
+
+    /// Memory to request for a step that is expected to use `peak` bytes.
+    fn requested_memory_bytes(&self, kind: StepKind, peak: f64) -> u64 {
+        let Resources { threads, memory, .. } = self.resources;
+        let needed =
+            ((peak * SAFETY_FACTOR) as u64).max(MIN_STEP_MEMORY_BYTES).max(min_call_memory_bytes(threads, None));
+        // More memory than allowed is requested only if the reference needs it.
+        let floor = if matches!(kind, StepKind::Pick | StepKind::Place | StepKind::Finish) {
+            min_call_memory_bytes(threads, self.reference_bases)
+        } else {
+            0
+        };
+        needed.min(memory).max(floor)
     }
 }
 

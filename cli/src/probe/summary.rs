@@ -30,37 +30,8 @@ fn write_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result 
         }
         None => writeln!(text, "theory      unknown")?,
     }
-    for level in &profile.latency.memory_levels {
-        let size = level.cache_bytes.map_or(String::new(), |bytes| format!(" of {} KiB", bytes >> 10));
-        writeln!(text, "latency     {}{size}: {}", level.name, describe_measurement(&level.latency))?;
-    }
-    for pair in &profile.latency.node_pairs {
-        let pages = if pair.pages == BufferPageKind::Base { "base" } else { "huge" };
-        let (from, to) = (pair.cpu_node, pair.memory_node);
-        writeln!(
-            text,
-            "latency     node {from} to memory {to}, {pages} pages: {}",
-            describe_measurement(&pair.latency)
-        )?;
-    }
-    let cpu_nodes = profile.topology.allowed_cpu_nodes();
-    let memory_nodes = profile.topology.allowed_memory_nodes();
-    for (from, to) in cpu_nodes.iter().flat_map(|from| memory_nodes.iter().map(move |to| (from, to))) {
-        for kernel in [BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random] {
-            if let Some(found) = profile.bandwidth_between(kernel, from, to) {
-                writeln!(text, "bandwidth   node {from} to memory {to}, {}", describe_bandwidth(found))?;
-            }
-        }
-    }
-    for found in profile.bandwidth.iter().filter(|found| found.cpu_node.is_none()) {
-        let place = match &found.memory {
-            MemoryLocation::Node(node) => format!("memory {node}"),
-            MemoryLocation::Interleaved(nodes) => format!("interleaved over {nodes}"),
-            MemoryLocation::Weighted(_) => "weighted".to_owned(),
-            MemoryLocation::Local => "each thread its local memory".to_owned(),
-        };
-        writeln!(text, "bandwidth   all nodes, {place}, {}", describe_bandwidth(found))?;
-    }
+    write_latency_lines(text, profile)?;
+    write_bandwidth_lines(text, profile)?;
     for curve in &profile.loaded {
         if let Some(last) = curve.points.last()
             && let Some(injected) = last.injected
@@ -87,6 +58,45 @@ fn write_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result 
     writeln!(text, "took        {:.0} s, {:.0} s were expected", effort.took_s, effort.expected_s)?;
     let missing = profile.missing.iter().map(|what| format!("missing     {what}\n"));
     text.extend(missing);
+    Ok(())
+}
+
+fn write_latency_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
+    for level in &profile.latency.memory_levels {
+        let size = level.cache_bytes.map_or(String::new(), |bytes| format!(" of {} KiB", bytes >> 10));
+        writeln!(text, "latency     {}{size}: {}", level.name, describe_measurement(&level.latency))?;
+    }
+    for pair in &profile.latency.node_pairs {
+        let pages = if pair.pages == BufferPageKind::Base { "base" } else { "huge" };
+        let (from, to) = (pair.cpu_node, pair.memory_node);
+        writeln!(
+            text,
+            "latency     node {from} to memory {to}, {pages} pages: {}",
+            describe_measurement(&pair.latency)
+        )?;
+    }
+    Ok(())
+}
+
+fn write_bandwidth_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
+    let cpu_nodes = profile.topology.allowed_cpu_nodes();
+    let memory_nodes = profile.topology.allowed_memory_nodes();
+    for (from, to) in cpu_nodes.iter().flat_map(|from| memory_nodes.iter().map(move |to| (from, to))) {
+        for kernel in [BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random] {
+            if let Some(found) = profile.bandwidth_between(kernel, from, to) {
+                writeln!(text, "bandwidth   node {from} to memory {to}, {}", describe_bandwidth(found))?;
+            }
+        }
+    }
+    for found in profile.bandwidth.iter().filter(|found| found.cpu_node.is_none()) {
+        let place = match &found.memory {
+            MemoryLocation::Node(node) => format!("memory {node}"),
+            MemoryLocation::Interleaved(nodes) => format!("interleaved over {nodes}"),
+            MemoryLocation::Weighted(_) => "weighted".to_owned(),
+            MemoryLocation::Local => "each thread its local memory".to_owned(),
+        };
+        writeln!(text, "bandwidth   all nodes, {place}, {}", describe_bandwidth(found))?;
+    }
     Ok(())
 }
 

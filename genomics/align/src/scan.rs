@@ -11,9 +11,11 @@
 //! extended. The same bases of a sequence get at most [`MAX_HITS_PER_PART`] hits.
 
 mod extend;
+mod mate_pairs;
+mod ranking;
 mod seeds;
+mod segments;
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -24,8 +26,11 @@ use genuma_reads::fasta::Reference;
 use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
-use self::extend::{GappedAlignment, ScoredRange, count_matching_bases, extend_gapped, extend_ungapped};
+use self::extend::{GappedAlignment, count_matching_bases, extend_gapped, extend_ungapped};
+pub(crate) use self::mate_pairs::{DEFAULT_MAX_MATE_DISTANCE_BP, estimate_max_mate_distance, move_best_pair_first};
+use self::ranking::sort_and_rank;
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
+use self::segments::{MIN_SEGMENTS_TO_DROP_DOMINATED, UngappedSegment, drop_dominated_segments, overlap_len};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Memory (bytes) that the scan needs for each base of the sequences in a batch.
@@ -57,9 +62,6 @@ const SEED_WINDOW_BP: usize = 24;
 const MIN_SEEDS_PER_WINDOW: usize = 2;
 /// Maximum number of hits for the same bases of a sequence.
 const MAX_HITS_PER_PART: usize = 50;
-/// Number of ungapped segments of a sequence at which dominated segments are dropped (see
-/// [`drop_dominated_segments`]).
-const MIN_SEGMENTS_TO_DROP_DOMINATED: usize = 256;
 /// Number of reference chunks after which dominated segments are dropped on all threads.
 const CHUNKS_PER_ROUND: usize = 64;
 /// Number of groups into which the sequences are divided, so that their dominated segments are dropped in parallel.
@@ -80,17 +82,6 @@ const MIN_HIT_SCORE: i32 = 25;
 const MAX_SCORE_DEFICIT_FOR_GAPS: i32 = 40;
 /// A segment is extended with gaps only if fewer than this number of better segments cover the same bases.
 const MAX_GAPPED_RIVALS: usize = 8;
-/// Difference of the score to the second-best hit of the same bases at which a hit gets the maximum mapping quality.
-/// Empirical.
-const UNIQUE_SCORE_MARGIN: i32 = 20;
-/// Maximum mapping quality (Phred).
-const MAX_MAPQ: i32 = 60;
-/// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
-pub(crate) const DEFAULT_MAX_MATE_DISTANCE_BP: usize = 1_000;
-/// Score penalty of hits that do not form a proper pair; the default of bwa mem (`-U`).
-const UNPAIRED_PENALTY: i32 = 17;
-/// Minimum number of pairs from which the maximum mate distance is estimated.
-const MIN_PAIRS_FOR_DISTANCE: usize = 20;
 
 /// Hits found by a scan of the reference, and numbers of sequences for which hits were skipped or dropped.
 #[derive(Debug)]
@@ -234,22 +225,6 @@ struct SequenceBatch {
     starts: Vec<usize>,
 }
 
-/// A diagonal of the alignment matrix: reference position minus position in the (oriented) sequence, index of the
-/// reference sequence, and whether the sequence is reverse-complemented.
-type Diagonal = (i64, u32, bool);
-
-/// A part of a sequence aligned to the reference without gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct UngappedSegment {
-    /// Reference position minus position in the sequence, which is reverse-complemented if `reverse` is set. May be
-    /// negative.
-    diagonal: i64,
-    sequence: u32,
-    chrom: u32,
-    reverse: bool,
-    scored_range: ScoredRange,
-}
-
 /// An occurrence of a seed of a sequence in the reference that has not been extended yet.
 struct SeedMatch {
     position: SeedPosition,
@@ -271,62 +246,6 @@ struct ScanScratch {
     scratch: SeedLookupBuffers,
     seed_matches: Vec<SeedMatch>,
     found: ChunkSegments,
-}
-
-impl UngappedSegment {
-    /// Sort key: the best score first, then the position.
-    fn sort_key(&self) -> impl Ord + use<> {
-        let UngappedSegment { chrom, reverse, diagonal, scored_range, .. } = *self;
-        let Range { start, end } = scored_range.bases();
-        (-scored_range.score, chrom, diagonal, reverse, start, end)
-    }
-
-    /// Reference position of base `q` of the oriented sequence.
-    fn ref_position(&self, q: usize) -> usize {
-        (self.diagonal + q as i64) as usize
-    }
-
-    fn diagonal(&self) -> Diagonal {
-        (self.diagonal, self.chrom, self.reverse)
-    }
-
-    /// The aligned bases, as positions in the sequence as it was given.
-    fn query_range(&self, length: usize) -> Range<usize> {
-        let Range { start: from, end: to } = self.scored_range.bases();
-        if self.reverse { length - to..length - from } else { from..to }
-    }
-}
-
-fn overlap_len(one: &Range<usize>, other: &Range<usize>) -> usize {
-    one.end.min(other.end).saturating_sub(one.start.max(other.start))
-}
-
-/// Drops dominated segments: those that are part of a better segment on the same diagonal, and those of which four
-/// fifths are covered by each of [`MAX_HITS_PER_PART`] better segments. Keeps the order of the others. Returns whether
-/// a segment was dropped for the second reason.
-fn drop_dominated_segments(segments: &mut Vec<UngappedSegment>, length: usize) -> bool {
-    let mut order: Vec<usize> = (0..segments.len()).collect();
-    order.sort_unstable_by_key(|&i| segments[i].sort_key());
-    // Segments that stay. They are stored contiguously because each further segment is compared with all of them.
-    let mut kept: Vec<(Diagonal, Range<usize>)> = Vec::new();
-    let (mut drop, mut dropped_segments) = (vec![false; segments.len()], false);
-    for i in order {
-        let (diagonal, own) = (segments[i].diagonal(), segments[i].query_range(length));
-        let (mut better, mut part) = (0, false);
-        for (other, bases) in &kept {
-            let shared = overlap_len(&own, bases);
-            part |= shared == own.len() && *other == diagonal;
-            better += usize::from(shared * 5 >= own.len() * 4);
-        }
-        drop[i] = part || better >= MAX_HITS_PER_PART;
-        dropped_segments |= drop[i] && !part;
-        if !drop[i] {
-            kept.push((diagonal, own));
-        }
-    }
-    let mut dropped = drop.into_iter();
-    segments.retain(|_| !dropped.next().unwrap_or(false));
-    dropped_segments
 }
 
 impl SequenceBatch {
@@ -441,6 +360,17 @@ impl SequenceBatch {
         SeedIndex::build(positions)
     }
 
+    fn new_scratch(&self) -> ScanScratch {
+        ScanScratch {
+            scratch: SeedLookupBuffers::default(),
+            seed_matches: Vec::with_capacity(SEED_MATCHES_PER_BATCH),
+            found: ChunkSegments {
+                segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_DROP_DOMINATED); self.len()],
+                touched_sequences: Vec::new(),
+            },
+        }
+    }
+
     /// Extends every occurrence of the seeds in the reference without gaps. Returns the segments of each sequence, and
     /// sets `sequences_with_dropped_hits` for each sequence that had too many segments for the same bases.
     fn extend_seeds(
@@ -485,18 +415,10 @@ impl SequenceBatch {
                 .for_each(|s| all[s as usize / sequences_per_share].append(&mut segments_by_sequence[s as usize].0));
             all
         };
-        let state = || ScanScratch {
-            scratch: SeedLookupBuffers::default(),
-            seed_matches: Vec::with_capacity(SEED_MATCHES_PER_BATCH),
-            found: ChunkSegments {
-                segments_by_sequence: vec![(Vec::new(), MIN_SEGMENTS_TO_DROP_DOMINATED); self.len()],
-                touched_sequences: Vec::new(),
-            },
-        };
         // Segments are dropped after a fixed number of chunks, so that the result does not depend on the threads.
         for first in (0..chunks.len()).step_by(CHUNKS_PER_ROUND) {
             let round = (chunks.len() - first).min(CHUNKS_PER_ROUND);
-            let found = map_in_order(round, threads, state, |state, i| extend_chunk(state, first + i));
+            let found = map_in_order(round, threads, || self.new_scratch(), |state, i| extend_chunk(state, first + i));
             let take = |(): &mut (), share: usize| {
                 let mut lists = shares[share].lock().unwrap_or_else(PoisonError::into_inner);
                 for segment in found.iter().flat_map(|found| &found[share]) {
@@ -648,92 +570,6 @@ impl SequenceBatch {
             is_secondary: false,
             cigar: alignment.cigar,
         }
-    }
-}
-
-fn query_range(hit: &Hit) -> Range<usize> {
-    hit.query_start..hit.query_end
-}
-
-/// Whether two hits have more than half of the bases of the shorter hit in common.
-fn covers_same_bases(one: &Hit, other: &Hit) -> bool {
-    let (one, other) = (query_range(one), query_range(other));
-    overlap_len(&one, &other) * 2 > one.len().min(other.len())
-}
-
-/// Sorts hits, the best first, removes duplicates, and sets the primary and secondary flags and the mapping quality.
-fn sort_and_rank(hits: &mut Vec<Hit>) {
-    hits.sort_by_key(|hit| (-hit.score, hit.tid, hit.ref_start, hit.ref_end, hit.strand == Strand::Reverse));
-    let form = |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
-    let mut already_covered = HashSet::new();
-    hits.retain(|hit| already_covered.insert(form(hit)));
-    assign_mapq(hits);
-}
-
-/// Sets the primary and secondary flags and the mapping quality of sorted hits.
-fn assign_mapq(hits: &mut [Hit]) {
-    for i in 0..hits.len() {
-        let (before, rest) = hits.split_at_mut(i);
-        let Some((hit, behind)) = rest.split_first_mut() else { break };
-        hit.is_primary = i == 0;
-        hit.is_secondary = before.iter().any(|other| !other.is_secondary && covers_same_bases(hit, other));
-        let rivals = before.iter().chain(&*behind).filter(|other| covers_same_bases(hit, other));
-        let rival = rivals.map(|other| other.score).max();
-        let margin = rival.map_or(UNIQUE_SCORE_MARGIN, |rival| (hit.score - rival).clamp(0, UNIQUE_SCORE_MARGIN));
-        hit.mapq = (margin * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
-    }
-}
-
-/// Insert size (bp) of the hits of two mates; `None` unless they face each other on the same reference sequence.
-fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
-    let (ahead, back) = match (one.strand, other.strand) {
-        (Strand::Forward, Strand::Reverse) => (one, other),
-        (Strand::Reverse, Strand::Forward) => (other, one),
-        _ => return None,
-    };
-    (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
-}
-
-/// Estimates the maximum distance (bp) between the outer ends of a proper pair from pairs in which each mate has
-/// exactly one hit: upper quartile plus three times the interquartile range. `None` if there are too few such pairs.
-pub(crate) fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
-    let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
-        ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * DEFAULT_MAX_MATE_DISTANCE_BP),
-        _ => None,
-    };
-    let mut apart: Vec<usize> = hits.iter().filter_map(certain).collect();
-    if apart.len() < MIN_PAIRS_FOR_DISTANCE {
-        return None;
-    }
-    apart.sort_unstable();
-    let (lower, upper) = (apart[apart.len() / 4], apart[apart.len() * 3 / 4]);
-    Some(upper + 3 * (upper - lower).max(30))
-}
-
-/// Moves the hits of the best proper pair (of at most `max_distance` bp) to the front of the hits of each mate, marks
-/// both as proper pair, and computes the mapping qualities and the primary and secondary flags again. Changes nothing
-/// if no proper pair has a higher total score than the best hits of both mates minus the penalty for unpaired mates.
-pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
-    let [one, two] = &*mates;
-    if one.is_empty() || two.is_empty() {
-        return;
-    }
-    let fits = |x: usize, y: usize| insert_size(&one[x], &two[y]).is_some_and(|apart| apart <= max_distance);
-    let all = (0..one.len()).flat_map(|x| (0..two.len()).map(move |y| (x, y)));
-    let mut pairs: Vec<(i32, usize, usize)> =
-        all.filter(|&(x, y)| fits(x, y)).map(|(x, y)| (-(one[x].score + two[y].score), x, y)).collect();
-    pairs.sort_unstable();
-    let apart = one[0].score + two[0].score - UNPAIRED_PENALTY;
-    let Some(&(score, x, y)) = pairs.first().filter(|(score, ..)| -score > apart) else { return };
-    let next = pairs.get(1).map_or(apart, |(next, ..)| apart.max(-next));
-    let sure = ((-score - next).clamp(0, UNIQUE_SCORE_MARGIN) * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
-    for (hits, chosen) in mates.iter_mut().zip([x, y]) {
-        hits[..=chosen].rotate_right(1);
-        assign_mapq(hits);
-        let own = &mut hits[0];
-        // A mate can raise the mapping quality by at most 40.
-        own.mapq = own.mapq.max(sure.min(own.mapq + 40));
-        own.proper_pair = true;
     }
 }
 

@@ -1,7 +1,9 @@
 //! Pairs mates: examines positions that only the mate makes likely, searches for mates near the placements of their
 //! mates (mate rescue), and selects a placement of each mate.
 
+mod pair_report;
 mod read_report;
+mod rescue;
 
 use genuma_machine::processor::SimdLevel;
 
@@ -19,13 +21,10 @@ use crate::mate_join::{
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
-use crate::ungapped::{MismatchMasks, find_best_ungapped_positions, mask_and_count_mismatches, place_ungapped};
+use crate::ungapped::MismatchMasks;
 
 pub use read_report::{ReadReport, ReportedSegment};
-use read_report::{is_split, segment_mapq_upper_bound, single_read_mapq};
 
-/// Factor by which the mapping-quality penalty for frequent seeds of both mates is multiplied. Empirical.
-const COPIES_PENALTY_SHARE: f64 = 0.7;
 /// Maximum number of mismatches of both mates together at which the best pair counts as fitting, so that fewer position
 /// lists are examined. Empirical.
 const MAX_FITTING_MISMATCHES: i32 = 6;
@@ -45,17 +44,8 @@ const MAX_JOINED_SCORE_DEFICIT: i32 = 15;
 /// Approximate number of positions that are sampled from the list of a frequent seed if a read has no placement because
 /// all its seeds are frequent.
 const SAMPLED_POSITIONS: usize = 64;
-/// Maximum number of placements of a read near which mate rescue searches for the mate.
-const MAX_RESCUING_PLACEMENTS: usize = 8;
 /// Minimum score, in matches, of a read near which mate rescue searches for the mate. Empirical.
 const MIN_RESCUING_SCORE: i32 = 40;
-/// Maximum score deficit, in matches, of a pair that mate rescue could find, relative to the best pair.
-const MAX_PAIR_SCORE_DEFICIT: i32 = 24;
-/// Minimum score deficit relative to a perfect match, in matches, at which a placement of the best pair is aligned with
-/// gaps.
-const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
-/// Maximum length (bp) of the window in which a mate is searched for.
-const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
 
 /// A read of a template with its placements and with what was skipped in the search. Placements are sorted: those in
 /// the primary assembly, the best first, then those on ALT contigs.
@@ -498,218 +488,6 @@ impl PairingBuffers {
             read.placements.retain(|place| !place.is_rescued || place.score >= job.options.min_score);
             read.sort_placements(job.options);
         }
-    }
-
-    /// Mate rescue: searches for each mate near the best placements of the other mate.
-    #[inline(always)]
-    fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
-        self.pair_placements(job, first);
-        let mending = self.request_gapped_alignments(job, first);
-        let options = job.options;
-        let top = self.placement_pairs.first().map_or(i32::MIN / 2, |pair| pair.score);
-        let step = options.match_score + options.mismatch_penalty;
-        for mate in 0..2 {
-            let (x, y) = (first + mate, first + 1 - mate);
-            let (best, other) = (
-                self.reads[x].placements.first().map_or(0, |place| place.score),
-                self.reads[y].placements.first().map_or(0, |place| place.score),
-            );
-            if best < MIN_RESCUING_SCORE * options.match_score {
-                continue;
-            }
-            let length = self.reads[y].length;
-            let full = length as i32 * options.match_score;
-            let most = full - step * i32::from(self.reads[y].mapping_ranges.examined_seeds.min(6));
-            let begun = self.jobs.len();
-            let known = self.reads[y].placements.len();
-            for i in 0..self.reads[x].placements.len().min(MAX_RESCUING_PLACEMENTS) {
-                let place = self.reads[x].placements[i];
-                if place.score < best - options.unpaired_penalty {
-                    break;
-                }
-                if place.score + most < top - MAX_PAIR_SCORE_DEFICIT * options.match_score {
-                    continue;
-                }
-                let end = five_prime_position(&place, self.reads[x].length);
-                let enough = (full - 2 * step).min(other) - 2 * step;
-                let there = self.reads[y].placements[..known].iter().any(|found| {
-                    let ends = [end, five_prime_position(found, length)];
-                    let worth = job.inserts.insert_size_score(ends, [place.reverse, found.reverse]);
-                    worth.is_some_and(|worth| found.score + worth >= enough)
-                });
-                if !there {
-                    self.find_mate(job, mapped, y, &place, end);
-                }
-            }
-            let has_gapped_jobs = mending[1 - mate] || self.jobs.len() > begun;
-            if !has_gapped_jobs && self.reads[y].placements.len() > known {
-                self.reads[y].placements.retain(|place| !place.is_rescued || place.score >= options.min_score);
-                self.reads[y].sort_placements(options);
-            }
-        }
-    }
-
-    /// Requests gapped alignments of the placements of the best pair, if not all gaps have been tried. Returns for each
-    /// mate whether an alignment was requested.
-    #[inline(always)]
-    fn request_gapped_alignments(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
-        let Some(pair) = self.placement_pairs.first() else { return [false; 2] };
-        let options = job.options;
-        [0, 1].map(|mate| {
-            let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
-            let place = &read.placements[which];
-            let full = read.length as i32 * options.match_score;
-            if place.all_gaps_tried || place.net_score > full - MIN_LOST_SCORE_FOR_GAPS * options.match_score {
-                return false;
-            }
-            let has_gapped_jobs =
-                GappedJob::for_placement((first + mate) as u32, which as u32, place, read.length, false, options);
-            self.jobs.extend(has_gapped_jobs);
-            has_gapped_jobs.is_some()
-        })
-    }
-
-    /// Searches for read number `y` near the placement `mate` of its mate, whose 5' end is at packed position `end`,
-    /// and adds the placements found.
-    #[inline(always)]
-    fn find_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, y: usize, mate: &Placement, end: u64) {
-        let length = self.reads[y].length;
-        let bounds = job.view.contig_bounds(mate.start());
-        for (orientation, insert) in job.inserts.by_orientation.iter().enumerate() {
-            let Some(insert) = insert else { continue };
-            let strands = [orientation & 2 != 0, orientation & 1 != 0];
-            for behind in [true, false] {
-                let (own, reverse) = if behind { (strands[0], strands[1]) } else { (strands[1], strands[0]) };
-                if own != mate.reverse {
-                    continue;
-                }
-                // Range of the read's 5' end, then of its first base on the reference.
-                let (low, high) = (insert.low - 1, insert.high - 1);
-                let (from, to) = if behind { (low, high) } else { (-high, -low) };
-                let shift = if reverse { length as i64 - 1 } else { 0 };
-                let within = |at: i64| {
-                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2) as u64
-                };
-                let (from, to) = (within(end as i64 + from - shift), within(end as i64 + to - shift + 1));
-                if to <= from || length == 0 {
-                    continue;
-                }
-                let strand = mapped.packed.read_strand(y, reverse);
-                let found = find_best_ungapped_positions(
-                    job.view.words,
-                    strand,
-                    from,
-                    to.min(from + MAX_RESCUE_WINDOW_BP),
-                    &mut self.counts,
-                );
-                for (differing, left) in found.into_iter().flatten() {
-                    if 10 * differing as usize > 6 * length {
-                        continue;
-                    }
-                    let mut place = Placement {
-                        left,
-                        reverse,
-                        anchor: length as u16 / 2,
-                        is_rescued: true,
-                        ..Placement::default()
-                    };
-                    mask_and_count_mismatches(job.view.words, left, strand, &mut self.masks);
-                    place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
-                    let placements = &mut self.reads[y].placements;
-                    if placements.iter().any(|other| other.left == left && other.reverse == reverse) {
-                        continue;
-                    }
-                    self.jobs.extend(GappedJob::for_placement(
-                        y as u32,
-                        placements.len() as u32,
-                        &place,
-                        length,
-                        false,
-                        job.options,
-                    ));
-                    placements.push(place);
-                }
-            }
-        }
-    }
-
-    /// Fills report number `report` for read number `read`, independently of its mate.
-    fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
-        let report = &mut self.reports[report];
-        report.placements.clear();
-        report.placements.extend_from_slice(&self.reads[read].placements);
-        let read = &self.reads[read];
-        let primary = (!read.placements.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
-        report.choose_reported_segments(mapped, read, primary, false, job.options);
-    }
-
-    /// Fills the reports of both mates; returns whether they are a proper pair.
-    fn report_pair(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
-        self.pair_placements(job, first);
-        let options = job.options;
-        let reads = [&self.reads[first], &self.reads[first + 1]];
-        let best = |read: &TemplateRead| read.placements.first().map_or(0, |place| place.score);
-        let apart = best(reads[0]) + best(reads[1]) - options.unpaired_penalty;
-        // As in bwa: a split read is placed where most of it aligns, independent of its mate.
-        let whole = reads.iter().all(|read| !is_split(read, options));
-        let pair = self.placement_pairs.first().copied().filter(|pair| whole && pair.score > apart);
-        let Some(pair) = pair else {
-            for mate in 0..2 {
-                self.report_single(job, mapped, mate, first + mate);
-            }
-            return self.is_proper_pair(job, first);
-        };
-        let mut next = self.placement_pairs.get(1).map_or(apart, |pair| pair.score.max(apart));
-        let step = options.match_score + options.mismatch_penalty + 1;
-        let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
-        // A position that was not examined, near another placement of the mate.
-        if reads[0].deferred && reads[1].deferred {
-            for mate in 0..2 {
-                let (this, other) = (reads[mate], reads[1 - mate]);
-                let rivals = mapping_quality::find_rival_placement_scores(
-                    &other.placements,
-                    usize::from(pair.which[1 - mate]),
-                    other.length,
-                    options,
-                );
-                let unseen = mapping_quality::likely_unexamined_score(
-                    this.joined,
-                    this.mapping_ranges.median_seed_copies,
-                    this.length,
-                    options,
-                );
-                next = next.max(unseen + rivals.best.unwrap_or(0));
-            }
-        }
-        // Copies that both mates have.
-        let copied = reads
-            .map(|read| mapping_quality::tied_placements_penalty(read.mapping_ranges.median_seed_copies))
-            .into_iter()
-            .fold(f64::MAX, f64::min)
-            * COPIES_PENALTY_SHARE;
-        let of_pair = mapping_quality::pair_mapq(pair.score - next, near as u32, copied, options);
-        for (mate, read) in reads.into_iter().enumerate() {
-            let which = usize::from(pair.which[mate]);
-            let own = single_read_mapq(mapped, read, which, options);
-            // A mate can raise the mapping quality by at most 40.
-            let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
-            let quality = quality.min(segment_mapq_upper_bound(read, which, options));
-            let report = &mut self.reports[mate];
-            report.placements.clear();
-            report.placements.extend_from_slice(&read.placements);
-            report.choose_reported_segments(mapped, read, Some((which, quality)), true, options);
-        }
-        self.is_proper_pair(job, first)
-    }
-
-    /// Whether both mates have a primary placement, and these form a proper pair on one sequence.
-    fn is_proper_pair(&self, job: &PairingContext<'_>, first: usize) -> bool {
-        let primary = |report: &ReadReport| report.segments.first().map(|piece| report.placements[piece.place]);
-        let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
-        let ends =
-            [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
-        job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
-            && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start())
     }
 }
 

@@ -16,6 +16,7 @@ pub mod site_tally;
 pub mod assay;
 pub mod library_model;
 pub mod identity;
+mod contamination_params;
 pub mod contamination;
 pub mod copy_number;
 pub mod coverage;

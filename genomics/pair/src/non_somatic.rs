@@ -2,7 +2,7 @@
 //! and alleles of a contaminant.
 
 use crate::confidence_interval::{Estimate, MIN_DIVISOR, MIN_SHARE_FOR_LOG};
-use crate::contamination;
+use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::purity_params::PURITY_PARAMS;
 
 /// Properties of a sample pair from which the expected number of non-somatic alleles among apparent somatic changes is
@@ -94,14 +94,14 @@ fn foreign_model(changes: usize, zygosities: &[[f64; 2]], context: &NonSomaticMo
             context.tumour_depths.iter().map(|n| allele_detection_probability(*n, of)).sum::<f64>()
                 / context.tumour_depths.len() as f64
         };
-        (contamination::CONTAMINATION_PARAMS.foreign_sites_per_het_site[0] * mean(share / 2.0)
-            + contamination::CONTAMINATION_PARAMS.foreign_sites_per_het_site[1] * mean(share))
+        (CONTAMINATION_PARAMS.foreign_sites_per_het_site[0] * mean(share / 2.0)
+            + CONTAMINATION_PARAMS.foreign_sites_per_het_site[1] * mean(share))
         .max(MIN_SHARE_FOR_LOG)
     };
     let all = number(share.value);
     let foreign = [
-        (share.value / 2.0, contamination::CONTAMINATION_PARAMS.foreign_sites_per_het_site[0] / all),
-        (share.value, contamination::CONTAMINATION_PARAMS.foreign_sites_per_het_site[1] / all),
+        (share.value / 2.0, CONTAMINATION_PARAMS.foreign_sites_per_het_site[0] / all),
+        (share.value, CONTAMINATION_PARAMS.foreign_sites_per_het_site[1] / all),
     ];
     let sites: f64 = zygosities.iter().map(|[one, _]| one).sum();
     let shares = if zygosities.is_empty() {

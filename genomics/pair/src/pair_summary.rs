@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::confidence_interval::Estimate;
-use crate::contamination::{self, ContaminationEstimate, ContaminationInput, estimate_contamination};
+use crate::contamination::{ContaminationEstimate, ContaminationInput, estimate_contamination};
+use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::coverage::CoverageMetrics;
 use crate::identity::IdentityResult;
 use crate::modal_depth::estimate_modal_depth;
@@ -105,13 +106,11 @@ fn estimate_contaminations(
     let mut known = [0.0; 2];
     let mut estimates = [0, 1].map(|s| of(s, known[s], false));
     for both in [false, true] {
-        for round in 0..contamination::CONTAMINATION_PARAMS.max_rounds {
+        for round in 0..CONTAMINATION_PARAMS.max_rounds {
             let before = known;
             for s in 0..2 {
                 let other = estimates[1 - s].map_or(0.0, |estimates| estimates.share.value);
-                if (other - known[s]).abs() >= contamination::CONTAMINATION_PARAMS.convergence_tolerance
-                    || (both && round == 0)
-                {
+                if (other - known[s]).abs() >= CONTAMINATION_PARAMS.convergence_tolerance || (both && round == 0) {
                     (known[s], estimates[s]) = (other, of(s, other, both));
                 }
             }

@@ -79,13 +79,7 @@ pub(crate) struct PurityEvidence<'a> {
 /// Estimates purity, ploidy, LOH and the copy-number profile of a tumour. The estimates are `None`, with a note on the
 /// reason, if the data do not determine them.
 pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPloidyEstimate {
-    let fits = |(site, _): &&(TwoAlleleSite, OptionalGenomePosition)| {
-        let depth = f64::from(site.normal[0] + site.normal[1]);
-        depth >= PURITY_PARAMS.het_depth_range[0] * evidence.mean_normal_depth
-            && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.mean_normal_depth
-            && site.tumour[0] + site.tumour[1] > 0
-    };
-    let het: Vec<(TwoAlleleSite, OptionalGenomePosition)> = evidence.het_sites.iter().filter(fits).copied().collect();
+    let het = select_het_sites(evidence);
     let none = |why: &str| PurityPloidyEstimate {
         purity: None,
         ploidy: None,
@@ -97,30 +91,19 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
         segments: 0,
         profile: CopyNumberProfile::default(),
     };
-    if evidence.mean_normal_depth < PURITY_PARAMS.min_normal_depth {
-        return none("depth too low");
-    }
-    if evidence.root_depths.iter().filter(|(_, place)| place.is_some()).count() < PURITY_PARAMS.min_placed_roots {
-        return none("without a reference the positions of the sites are unknown (give --reference)");
-    }
     // Most sites without a position are in repeats.
     let varies = estimate_overdispersion(het.iter().filter(|(_, place)| place.is_some()).map(|(site, _)| site.normal));
-    if het.len() >= PURITY_PARAMS.min_het_sites && varies > PURITY_PARAMS.max_normal_overdispersion {
-        return none(
-            "the alleles at heterozygous sites of the normal are not balanced: its cells have more than two copies of the genome, or it is contaminated",
-        );
+    if let Some(why) = find_obstacle(evidence, het.len(), varies) {
+        return none(why);
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
     let mut balances = MinorShareLikelihoodCache::with_max_depth(deepest as usize, varies);
     let segmentation = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
     let segments = &segmentation.segments;
-    // A call counts molecules more precisely than a sketch.
     let called = evidence.context.zygosity_counts.is_empty();
-    let own_varies = if called {
-        PURITY_PARAMS.called_overdispersion
-    } else {
-        PURITY_PARAMS.sketched_overdispersion_factor * varies
-    };
+    // A call counts molecules more precisely than a sketch.
+    let sketched = PURITY_PARAMS.sketched_overdispersion_factor * varies;
+    let own_varies = if called { PURITY_PARAMS.called_overdispersion } else { sketched };
     let changes =
         SomaticChangeModel::build(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= PURITY_PARAMS.min_het_sites;
@@ -137,36 +120,103 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
     );
     let kinds = model.find_best_fits();
     let Some(best) = kinds.first().copied() else { return none("no model of purity and copy numbers could be fitted") };
-    let near: Vec<PurityFit> = kinds
-        .iter()
-        .filter(|fit| fit.log_posterior > best.log_posterior - PURITY_PARAMS.alternative_log_drop)
-        .flat_map(|fit| model.best_fits_by_purity(*fit, PURITY_PARAMS.alternative_log_drop))
-        .collect();
+    let near = find_near_fits(&model, &kinds, &best);
     let best = near.iter().copied().max_by(|a, b| a.log_posterior.total_cmp(&b.log_posterior)).unwrap_or(best);
     if best.unexplained_fraction > PURITY_PARAMS.max_unexplained_fraction {
         return none("no combination of copy numbers explains the depths and allele balances");
     }
-    // docs/model/purity_ploidy.md (18)
-    let likely = |fit: &&PurityFit| {
-        let other = usize::from((fit.ploidy - best.ploidy).abs() > PURITY_PARAMS.same_ploidy_tolerance);
-        fit.log_posterior > best.log_posterior - PURITY_PARAMS.interval_log_drops[other]
-    };
-    let profile = |of: fn(&PurityFit) -> f64, least: f64, bounds: [f64; 2]| {
-        let likely = || near.iter().filter(likely).map(of);
-        let value = of(&best);
-        Estimate {
-            value,
-            low: likely().fold(value - least, f64::min).max(bounds[0]).min(value),
-            high: likely().fold(value + least, f64::max).min(bounds[1]).max(value),
-        }
-    };
-    let purity = profile(|fit| fit.purity, PURITY_PARAMS.min_half_widths[0], [0.0, 1.0]);
-    let ploidy = profile(|fit| fit.ploidy, PURITY_PARAMS.min_half_widths[1], [0.0, f64::INFINITY]);
-    let lost: Vec<f64> = near.iter().filter(likely).map(|fit| fit.loh_fraction).collect();
+    let FitIntervals { purity, ploidy, loh_spread } = FitIntervals::around(&best, &near);
     let wide = |of: Estimate| of.high - of.low;
-    let spread = lost.iter().copied().fold(0.0, f64::max) - lost.iter().copied().fold(1.0, f64::min);
-    let alternatives: Vec<AlternativePurityFit> = kinds
-        .iter()
+    let alternatives = list_alternatives(&best, &kinds);
+    let is_diploid = best.balanced_diploid_fraction > PURITY_PARAMS.min_diploid_fraction;
+    let is_too_low = purity.low < PURITY_PARAMS.min_purity;
+    let is_determined = wide(purity) <= PURITY_PARAMS.max_interval_widths[0] && !is_too_low;
+    let note = describe_fit([is_determined, is_diploid, is_too_low], alternatives.is_empty());
+    let ploidy =
+        ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1]).then_some(ploidy);
+    let copies = if is_determined && ploidy.is_some() { model.allele_copies_by_segment(&best) } else { Vec::new() };
+    PurityPloidyEstimate {
+        purity: is_determined.then_some(purity),
+        ploidy,
+        profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &copies),
+        loh_fraction: (balanced && (is_determined || is_diploid) && loh_spread < PURITY_PARAMS.max_loh_spread)
+            .then_some(best.loh_fraction),
+        alternatives,
+        changes: (changes.count * (1.0 - best.foreign_fraction)).round() as u64,
+        ..none(note)
+    }
+}
+
+/// Selects the heterozygous sites of usual depth that the tumour covers.
+fn select_het_sites(evidence: &PurityEvidence<'_>) -> Vec<(TwoAlleleSite, OptionalGenomePosition)> {
+    let fits = |(site, _): &&(TwoAlleleSite, OptionalGenomePosition)| {
+        let depth = f64::from(site.normal[0] + site.normal[1]);
+        depth >= PURITY_PARAMS.het_depth_range[0] * evidence.mean_normal_depth
+            && depth <= PURITY_PARAMS.het_depth_range[1] * evidence.mean_normal_depth
+            && site.tumour[0] + site.tumour[1] > 0
+    };
+    evidence.het_sites.iter().filter(fits).copied().collect()
+}
+
+/// Returns the reason why nothing can be estimated. `overdispersion` is that of the alleles of the normal.
+fn find_obstacle(evidence: &PurityEvidence<'_>, num_het_sites: usize, overdispersion: f64) -> Option<&'static str> {
+    if evidence.mean_normal_depth < PURITY_PARAMS.min_normal_depth {
+        return Some("depth too low");
+    }
+    if evidence.root_depths.iter().filter(|(_, place)| place.is_some()).count() < PURITY_PARAMS.min_placed_roots {
+        return Some("without a reference the positions of the sites are unknown (give --reference)");
+    }
+    if num_het_sites >= PURITY_PARAMS.min_het_sites && overdispersion > PURITY_PARAMS.max_normal_overdispersion {
+        return Some(
+            "the alleles at heterozygous sites of the normal are not balanced: its cells have more than two copies of the genome, or it is contaminated",
+        );
+    }
+    None
+}
+
+/// Returns the fits of each purity that are about as likely as the best one.
+fn find_near_fits(model: &PurityModel<'_>, fits: &[PurityFit], best: &PurityFit) -> Vec<PurityFit> {
+    fits.iter()
+        .filter(|fit| fit.log_posterior > best.log_posterior - PURITY_PARAMS.alternative_log_drop)
+        .flat_map(|fit| model.best_fits_by_purity(*fit, PURITY_PARAMS.alternative_log_drop))
+        .collect()
+}
+
+/// Values of the best fit with their intervals, from the fits that are about as likely.
+struct FitIntervals {
+    purity: Estimate,
+    ploidy: Estimate,
+    /// Largest minus smallest LOH fraction of these fits.
+    loh_spread: f64,
+}
+
+impl FitIntervals {
+    fn around(best: &PurityFit, near: &[PurityFit]) -> FitIntervals {
+        // docs/model/purity_ploidy.md (18)
+        let likely = |fit: &&PurityFit| {
+            let other = usize::from((fit.ploidy - best.ploidy).abs() > PURITY_PARAMS.same_ploidy_tolerance);
+            fit.log_posterior > best.log_posterior - PURITY_PARAMS.interval_log_drops[other]
+        };
+        let profile = |of: fn(&PurityFit) -> f64, least: f64, bounds: [f64; 2]| {
+            let likely = || near.iter().filter(likely).map(of);
+            let value = of(best);
+            Estimate {
+                value,
+                low: likely().fold(value - least, f64::min).max(bounds[0]).min(value),
+                high: likely().fold(value + least, f64::max).min(bounds[1]).max(value),
+            }
+        };
+        let purity = profile(|fit| fit.purity, PURITY_PARAMS.min_half_widths[0], [0.0, 1.0]);
+        let ploidy = profile(|fit| fit.ploidy, PURITY_PARAMS.min_half_widths[1], [0.0, f64::INFINITY]);
+        let lost: Vec<f64> = near.iter().filter(likely).map(|fit| fit.loh_fraction).collect();
+        let loh_spread = lost.iter().copied().fold(0.0, f64::max) - lost.iter().copied().fold(1.0, f64::min);
+        FitIntervals { purity, ploidy, loh_spread }
+    }
+}
+
+/// Lists the fits that are almost as likely as the best one and differ from it in purity or ploidy.
+fn list_alternatives(best: &PurityFit, fits: &[PurityFit]) -> Vec<AlternativePurityFit> {
+    fits.iter()
         .filter(|fit| fit.log_posterior > best.log_posterior - PURITY_PARAMS.alternative_log_drop)
         .filter(|fit| {
             (fit.purity - best.purity).abs() > PURITY_PARAMS.min_alternative_differences[0]
@@ -178,11 +228,11 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
             loh_fraction: fit.loh_fraction,
             delta_log_likelihood: best.log_posterior - fit.log_posterior,
         })
-        .collect();
-    let is_diploid = best.balanced_diploid_fraction > PURITY_PARAMS.min_diploid_fraction;
-    let is_too_low = purity.low < PURITY_PARAMS.min_purity;
-    let is_determined = wide(purity) <= PURITY_PARAMS.max_interval_widths[0] && !is_too_low;
-    let note = match (is_determined, is_diploid, alternatives.is_empty()) {
+        .collect()
+}
+
+fn describe_fit([is_determined, is_diploid, is_too_low]: [bool; 3], is_unique: bool) -> &'static str {
+    match (is_determined, is_diploid, is_unique) {
         (false, false, _) if is_too_low => {
             "too few tumour cells, or too little of the genome with other copy numbers, to estimate purity"
         }
@@ -191,19 +241,6 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
         (true, true, _) => "copy number 2 throughout, so purity is estimated from somatic changes alone",
         (true, false, true) => "estimated from copy numbers",
         (true, false, false) => "other combinations of purity and copy numbers fit almost as well (see `alternatives`)",
-    };
-    let ploidy =
-        ((is_determined || is_diploid) && wide(ploidy) <= PURITY_PARAMS.max_interval_widths[1]).then_some(ploidy);
-    let copies = if is_determined && ploidy.is_some() { model.allele_copies_by_segment(&best) } else { Vec::new() };
-    PurityPloidyEstimate {
-        purity: is_determined.then_some(purity),
-        ploidy,
-        profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &copies),
-        loh_fraction: (balanced && (is_determined || is_diploid) && spread < PURITY_PARAMS.max_loh_spread)
-            .then_some(best.loh_fraction),
-        alternatives,
-        changes: (changes.count * (1.0 - best.foreign_fraction)).round() as u64,
-        ..none(note)
     }
 }
 

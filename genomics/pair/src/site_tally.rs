@@ -5,25 +5,29 @@
 //! alleles, without a reference. A position of the genome is seen as two sites: after the root on its left and before
 //! the root on its right.
 
+mod genotype;
+mod read_comparison;
+mod root_repeats;
+
 use std::collections::BinaryHeap;
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::reverse_complement_kmer;
-use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
-use crate::confidence_interval::log_factorials;
 use crate::error_threshold::min_count_above_errors_at_depth;
 use crate::modal_depth::estimate_modal_depth;
 use crate::sketch::KmerSketch;
+pub(crate) use genotype::SiteCountsByGenotype;
+use genotype::{TopAlleles, Zygosity, het_detection_probability};
+pub use read_comparison::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisonCounts};
+use root_repeats::has_tandem_repeat;
+pub use root_repeats::{ends_in_tandem_repeat, has_near_copy};
 
 /// Number of depth classes: depths 0 to 254, and 255 for all larger depths.
 pub(crate) const NUM_DEPTH_CLASSES: usize = 256;
 /// Number of classes of the minor allele count: 0 to 30 molecules, and 31 for more.
 pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
-/// Depth of a root in both samples together from which its reads are no longer compared two by two. Deeper roots show
-/// the genotypes themselves. Chosen.
-pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 /// Minimum depth of each sample at a site to count its alleles. Chosen: at lower depth a heterozygous site often shows
 /// one allele only.
 pub(crate) const MIN_SITE_DEPTH: u32 = 8;
@@ -33,83 +37,11 @@ const SINGLE_COPY_CHECK_HASH_MODULUS: u64 = 128;
 /// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
 /// hashes. Chosen: enough for purity and segmentation, at bounded memory.
 pub(crate) const MAX_LISTED_SITES: usize = 100_000;
-/// Minimum ratio of all reads to reads of other alleles at a homozygous site. Chosen: sequencing errors and
-/// contamination give fewer reads of other alleles.
-const MIN_HOM_DEPTH_PER_OTHER_READ: u32 = 8;
 /// Number of GC classes of roots: 0 to 32 bases that are G or C.
 pub(crate) const NUM_GC_CLASSES: usize = 33;
 
 /// The six classes of base substitutions, by the pyrimidine of the true base pair; each counts both strands.
 pub const SUBSTITUTION_CLASS_NAMES: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
-
-/// Number of comparisons of two reads that contain the same root, and number of comparisons in which they differ. The
-/// two reads are of different molecules, so they are not mates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReadComparisonCounts {
-    /// Number of comparisons of two reads of the normal, of two reads of the tumour, and of a read of each.
-    pub compared: [u64; 3],
-    /// Number of these comparisons in which the base before or after the root differs. Roots with a near copy
-    /// ([`has_near_copy`]) are left out.
-    pub differing: [u64; 3],
-}
-
-impl ReadComparisonCounts {
-    /// Compares all reads that contain a root two by two. Returns the depth of both samples together, and the numbers
-    /// of comparisons. `shared_starts` is for each sample the number of comparisons of two reads that differ although
-    /// they start alike; they are taken for duplicates with a sequencing error and are not counted.
-    pub fn compare_reads_at_root(root: &RootCounters, shared_starts: [u32; 2]) -> (u32, ReadComparisonCounts) {
-        let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
-        for counts in &root.counts {
-            for s in 0..2 {
-                depth[s] = depth[s].saturating_add(counts[s]);
-                same[s] += num_pairs(counts[s]);
-            }
-            between += u64::from(counts[0]) * u64::from(counts[1]);
-        }
-        let all = [num_pairs(depth[0]), num_pairs(depth[1]), u64::from(depth[0]) * u64::from(depth[1])];
-        let alike = [same[0], same[1], between];
-        let shared_starts = [shared_starts[0], shared_starts[1], 0].map(u64::from);
-        let differ: [u64; 3] = std::array::from_fn(|i| (all[i] - alike[i]).saturating_sub(shared_starts[i]));
-        let compared = std::array::from_fn(|i| alike[i] + differ[i]);
-        (depth[0].saturating_add(depth[1]), ReadComparisonCounts { compared, differing: differ })
-    }
-
-    /// Adds the numbers of `other`.
-    pub fn merge_comparison_counts(&mut self, other: &ReadComparisonCounts) {
-        self.compared.iter_mut().zip(other.compared).for_each(|(a, b)| *a += b);
-        self.differing.iter_mut().zip(other.differing).for_each(|(a, b)| *a += b);
-    }
-}
-
-/// Numbers of sites by the genotypes of both samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SiteCountsByGenotype {
-    /// Number of sites at which the genotypes of both samples are clear; the basis of all other counts.
-    pub sites: u64,
-    /// Number of sites at which the normal is heterozygous.
-    pub(crate) het_normal: u64,
-    /// Number of sites at which the tumour is heterozygous.
-    pub(crate) het_tumour: u64,
-    /// Number of sites at which both samples are heterozygous with the same two alleles.
-    pub(crate) het_both: u64,
-    /// Number of sites at which both samples are homozygous, with different alleles.
-    pub opposite_homozygotes: u64,
-    /// Sum over the sites at which the normal is homozygous of the share of tumour reads with other alleles, in units
-    /// of 1/65536. Only alleles in at least a fifth of the tumour's reads count.
-    pub foreign_share_sum: u64,
-}
-
-impl SiteCountsByGenotype {
-    /// Adds the numbers of `other`.
-    pub fn merge_counts(&mut self, other: &SiteCountsByGenotype) {
-        self.sites += other.sites;
-        self.het_normal += other.het_normal;
-        self.het_tumour += other.het_tumour;
-        self.het_both += other.het_both;
-        self.opposite_homozygotes += other.opposite_homozygotes;
-        self.foreign_share_sum += other.foreign_share_sum;
-    }
-}
 
 /// A site with the numbers of molecules of two alleles in both samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -258,43 +190,6 @@ fn find_single_copy_depths(sampled: &KmerSketch) -> [(u32, u32); 2] {
     })
 }
 
-/// Whether a root ends in a tandem repeat, so that polymerase slippage may change the next base: a homopolymer of 5
-/// bases, 3 copies of a unit of 2 or 3 bases, or 11 bases of a unit of 4.
-pub fn ends_in_tandem_repeat(root: u64) -> bool {
-    [(1, 5), (2, 6), (3, 9), (4, 11)].iter().any(|&(unit, bases)| {
-        let differ = root ^ (root >> (2 * unit));
-        differ & (u64::MAX >> (64 - 2 * (bases - unit))) == 0
-    })
-}
-
-/// Whether a root contains a tandem repeat anywhere: at least 7 bases that equal those one unit of 1 to 6 bases
-/// earlier. Next to such a root, molecules with a slippage error show the same false alleles in both samples.
-pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
-    (1..=6).any(|unit| {
-        let differ = root ^ (root >> (2 * unit));
-        let alike = !(differ | differ >> 1) & 0x5555_5555_5555_5555 & (u64::MAX >> (64 - 2 * (bases - unit)));
-        let two = alike & alike >> 2;
-        let four = two & two >> 4;
-        four & four >> 6 != 0
-    })
-}
-
-/// Whether `is_there` is true for another root that differs from `root` in one base. Such a root suggests a second,
-/// diverged copy of the sequence in the genome, so that reads that differ may come from the two copies. It does not
-/// matter which sample has the other root. Roots have `bases` bases.
-pub fn has_near_copy(root: u64, bases: u32, is_there: impl Fn(u64) -> bool) -> bool {
-    (0..bases).any(|at| {
-        (1..4).any(|other| {
-            let changed = root ^ (other << (2 * at));
-            is_there(changed.min(reverse_complement_kmer(changed, bases)))
-        })
-    })
-}
-
-fn num_pairs(n: u32) -> u64 {
-    u64::from(n) * u64::from(n.saturating_sub(1)) / 2
-}
-
 /// Index in [`SUBSTITUTION_CLASS_NAMES`] of the substitution of `true_base` by `read_base` (codes 0 to 3: A, C, G, T).
 /// Complementary substitutions have the same index.
 pub fn substitution_class_index(true_base: usize, read_base: usize) -> usize {
@@ -386,6 +281,13 @@ impl SiteTally {
     ) {
         let of = |sample: usize| bases.map(|c| c[sample]);
         let (normal, tumour) = (TopAlleles::from_counts(of(0), depth[0]), TopAlleles::from_counts(of(1), depth[1]));
+        self.count_genotypes(bases, depth, &normal, &tumour);
+        self.count_minor_alleles(0, [&normal, &tumour], bases, &is_single_copy, hash);
+        self.count_minor_alleles(1, [&tumour, &normal], bases, &is_single_copy, hash);
+        self.offer_site(bases, depth, &normal, root, hash);
+    }
+
+    fn count_genotypes(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], normal: &TopAlleles, tumour: &TopAlleles) {
         let at = &mut self.genotypes_by_depth[(depth[0] as usize).min(NUM_DEPTH_CLASSES - 1)];
         let (n, t) = (normal.zygosity(), tumour.zygosity());
         self.zygosities_by_depth[(depth[0] as usize).min(NUM_DEPTH_CLASSES - 1)][n as usize] += 1;
@@ -406,38 +308,50 @@ impl SiteTally {
                 at.foreign_share_sum += u64::from(often) * 65_536 / u64::from(depth[1]);
             }
         }
-        for (s, own, other) in [(NORMAL_SAMPLE, &normal, &tumour), (TUMOUR_SAMPLE, &tumour, &normal)] {
-            let s = usize::from(s);
-            let o = 1 - s;
-            if own.first_base != other.first_base {
-                continue;
-            }
-            let known = self.single_copy_depths[o];
-            let single = || (known.0..=known.1).contains(&other.depth) && is_single_copy();
-            if hash % SINGLE_COPY_CHECK_HASH_MODULUS < 2 {
-                let [could, all] = &mut self.single_copy_checks[s];
-                (*could, *all) = (*could + u64::from(single()), *all + 1);
-            }
-            let depth = own.depth as usize;
-            for b in (0..4).filter(|&b| b != own.first_base) {
-                let other_reads = bases[b][o] as usize;
-                let is_explained = other.counts[0] as usize + other_reads == other.depth as usize;
-                let table = match other_reads {
-                    _ if !is_explained => continue,
-                    0 => &mut self.minor_counts[s],
-                    1 if single() => &mut self.shared_minor_counts[s],
-                    _ => continue,
-                };
-                let count = bases[b][s] as usize;
-                let (deep, minor) = match depth {
-                    ..NUM_DEPTH_CLASSES => (depth, count),
-                    _ => (NUM_DEPTH_CLASSES - 1, count * (NUM_DEPTH_CLASSES - 1) / depth),
-                };
-                let row = substitution_class_index(own.first_base, b) * NUM_DEPTH_CLASSES + deep;
-                table[row * NUM_MINOR_ALLELE_COUNT_CLASSES + minor.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += 1;
-            }
+    }
+
+    /// Counts the minor alleles of a sample. `own` are the alleles of the sample, `other` those of the other sample.
+    fn count_minor_alleles(
+        &mut self,
+        sample: usize,
+        [own, other]: [&TopAlleles; 2],
+        bases: &[[u32; 2]; 4],
+        is_single_copy: &impl Fn() -> bool,
+        hash: u64,
+    ) {
+        let (s, o) = (sample, 1 - sample);
+        if own.first_base != other.first_base {
+            return;
         }
-        if n == Zygosity::Heterozygous {
+        let known = self.single_copy_depths[o];
+        let single = || (known.0..=known.1).contains(&other.depth) && is_single_copy();
+        if hash % SINGLE_COPY_CHECK_HASH_MODULUS < 2 {
+            let [could, all] = &mut self.single_copy_checks[s];
+            (*could, *all) = (*could + u64::from(single()), *all + 1);
+        }
+        let depth = own.depth as usize;
+        for b in (0..4).filter(|&b| b != own.first_base) {
+            let other_reads = bases[b][o] as usize;
+            let is_explained = other.counts[0] as usize + other_reads == other.depth as usize;
+            let table = match other_reads {
+                _ if !is_explained => continue,
+                0 => &mut self.minor_counts[s],
+                1 if single() => &mut self.shared_minor_counts[s],
+                _ => continue,
+            };
+            let count = bases[b][s] as usize;
+            let (deep, minor) = match depth {
+                ..NUM_DEPTH_CLASSES => (depth, count),
+                _ => (NUM_DEPTH_CLASSES - 1, count * (NUM_DEPTH_CLASSES - 1) / depth),
+            };
+            let row = substitution_class_index(own.first_base, b) * NUM_DEPTH_CLASSES + deep;
+            table[row * NUM_MINOR_ALLELE_COUNT_CLASSES + minor.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += 1;
+        }
+    }
+
+    /// Offers the site to the sample of heterozygous sites, or to that of somatic sites if the tumour has a new allele.
+    fn offer_site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], normal: &TopAlleles, root: u64, hash: u64) {
+        if normal.zygosity() == Zygosity::Heterozygous {
             let [a, b] = [normal.first_base, normal.second_base];
             let pair = |s: usize| [bases[a][s], bases[b][s]];
             self.het_sample.offer(TwoAlleleSite { hash, root, normal: pair(0), tumour: pair(1) });
@@ -535,64 +449,6 @@ const MIN_FOREIGN_SHARE_DIVISOR: u32 = 5;
 /// Minimum number of tumour reads of an allele that only the tumour has. Chosen; with a higher value more rare changes
 /// are lost and fewer errors are admitted.
 const MIN_SOMATIC_READS: u32 = 4;
-
-/// Whether a sample shows one allele or two at a site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Zygosity {
-    Homozygous,
-    Heterozygous,
-    Unclear,
-}
-
-/// The two most frequent bases of a sample at a site.
-struct TopAlleles {
-    first_base: usize,
-    second_base: usize,
-    counts: [u32; 2],
-    depth: u32,
-}
-
-/// Whether a site with these counts of its two most frequent alleles and this total depth is certainly heterozygous:
-/// the second allele has at least 3 reads and a quarter of the depth, and both alleles together have seven eighths.
-fn is_heterozygous([first, second]: [u32; 2], depth: u32) -> bool {
-    second * 4 >= depth && second >= 3 && (first + second) * 8 >= depth * 7
-}
-
-/// Probability that a heterozygous site, whose alleles each have half of the reads on average, is recognised as
-/// heterozygous at this depth.
-fn het_detection_probability(depth: u32) -> f64 {
-    let logs = log_factorials(depth as usize);
-    let chance = |k: u32| {
-        let choose = logs[depth as usize] - logs[k as usize] - logs[(depth - k) as usize];
-        (choose - f64::from(depth) * std::f64::consts::LN_2).exp()
-    };
-    (0..=depth).filter(|&k| is_heterozygous([k.max(depth - k), k.min(depth - k)], depth)).map(chance).sum()
-}
-
-impl TopAlleles {
-    fn from_counts(counts: [u32; 4], depth: u32) -> TopAlleles {
-        let mut order = [0usize, 1, 2, 3];
-        order.sort_by_key(|&b| std::cmp::Reverse(counts[b]));
-        TopAlleles { first_base: order[0], second_base: order[1], counts: [counts[order[0]], counts[order[1]]], depth }
-    }
-
-    fn zygosity(&self) -> Zygosity {
-        let [first, second] = self.counts;
-        if second * MIN_HOM_DEPTH_PER_OTHER_READ <= self.depth
-            && first * MIN_HOM_DEPTH_PER_OTHER_READ >= self.depth * (MIN_HOM_DEPTH_PER_OTHER_READ - 1)
-        {
-            Zygosity::Homozygous
-        } else if is_heterozygous(self.counts, self.depth) {
-            Zygosity::Heterozygous
-        } else {
-            Zygosity::Unclear
-        }
-    }
-
-    fn sorted_bases(&self) -> (usize, usize) {
-        (self.first_base.min(self.second_base), self.first_base.max(self.second_base))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,9 @@ pub struct SomaticChange {
 /// Number of steps of the read fraction from 0 to 1.
 const NUM_FRACTION_STEPS: usize = 2 * segments::NUM_MINOR_SHARE_STEPS;
 
+/// A number for each value of `PURITY_PARAMS.subclonal_share_grid`, and for each of `PURITY_PARAMS.early_share_grid`.
+type ShareGrid = [[f64; PURITY_PARAMS.early_share_grid.len()]; PURITY_PARAMS.subclonal_share_grid.len()];
+
 /// Likelihood of the molecule counts of one change, as a function of the share of molecules that have it.
 struct ChangeLikelihood {
     fraction_logs: Vec<f32>,
@@ -122,18 +125,8 @@ impl SomaticChangeModel {
         // share of the reads.
         let deep: f64 = weighted_states.iter().map(|(state, weight)| weight * mean_copies(purity, state)).sum();
         let scarce: Vec<f64> = states.iter().map(|state| deep / mean_copies(purity, state)).collect();
-        let mut anywhere = FractionClasses::default();
-        for (state, weight) in weighted_states {
-            let weighted = |kinds: Vec<(f64, f64)>| kinds.into_iter().map(move |(share, w)| (share, w * weight));
-            anywhere
-                .iter_mut()
-                .zip(fraction_classes(purity, state))
-                .for_each(|(all, kinds)| all.extend(weighted(kinds)));
-        }
-        let mut sums = vec![
-            [[0.0; PURITY_PARAMS.early_share_grid.len()]; PURITY_PARAMS.subclonal_share_grid.len()];
-            self.non_somatic.foreign_share_priors.len()
-        ];
+        let anywhere = weighted_fraction_classes(purity, weighted_states);
+        let mut sums: Vec<ShareGrid> = vec![Default::default(); self.non_somatic.foreign_share_priors.len()];
         // The logarithm of a product of many probabilities is taken at once, for all changes of equal weight.
         for alike in self.changes.chunk_by(|a, b| a.weight == b.weight) {
             let weight = alike[0].weight;
@@ -182,6 +175,12 @@ impl SomaticChangeModel {
             let each = sums.iter_mut().flatten().flatten().zip(products.iter().flatten().flatten());
             each.for_each(|(sum, product)| *sum += weight * product.ln());
         }
+        self.maximum_with_priors(sums)
+    }
+
+    /// Returns the highest log-posterior of the given log-likelihoods, one grid for each foreign share, and the share
+    /// that has it.
+    fn maximum_with_priors(&self, sums: Vec<ShareGrid>) -> (f64, f64) {
         let with_prior = |sums: [f64; PURITY_PARAMS.early_share_grid.len()]| {
             // Beta(3, 3) prior: one half is the likeliest, and few genomes have only older or only later changes.
             // docs/model/purity_ploidy.md (15)
@@ -196,8 +195,7 @@ impl SomaticChangeModel {
         // Beta(1, 4) prior: a fifth on average. If few changes leave it open, they are not explained as subclonal
         // changes of a purer tumour.
         let fewer = |part: f64| PURITY_PARAMS.subclonal_share_exponent * (1.0 - part).ln();
-        let of_parts = |sums: [[f64; PURITY_PARAMS.early_share_grid.len()];
-                            PURITY_PARAMS.subclonal_share_grid.len()]| {
+        let of_parts = |sums: ShareGrid| {
             let all = sums.into_iter().zip(PURITY_PARAMS.subclonal_share_grid);
             all.map(|(sums, part)| with_prior(sums) + fewer(part)).fold(f64::NEG_INFINITY, f64::max)
         };
@@ -247,6 +245,16 @@ type FractionClasses = [Vec<(f64, f64)>; 4];
 /// Mean number of copies of a segment over all cells of the sample, normal cells included.
 fn mean_copies(purity: f64, state: &CopyState) -> f64 {
     (purity * state.copies.iter().sum::<f64>() + 2.0 * (1.0 - purity)).max(MIN_DIVISOR)
+}
+
+/// Read fractions of changes outside of all segments, which may have any of the weighted copy states.
+fn weighted_fraction_classes(purity: f64, weighted_states: &[(&CopyState, f64)]) -> FractionClasses {
+    let mut anywhere = FractionClasses::default();
+    for (state, weight) in weighted_states {
+        let weighted = |kinds: Vec<(f64, f64)>| kinds.into_iter().map(move |(share, w)| (share, w * weight));
+        anywhere.iter_mut().zip(fraction_classes(purity, state)).for_each(|(all, kinds)| all.extend(weighted(kinds)));
+    }
+    anywhere
 }
 
 /// Lists the read fractions of changes in a segment with this copy state. Changes older than the gain are in all copies

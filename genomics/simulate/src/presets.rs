@@ -50,15 +50,7 @@ impl LibraryPreset {
     /// Sets the parameters of library, sequencer and capture to the values of the preset. All others keep their values.
     pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq = LibraryParams { adapter: Some(AdapterType::Truseq), pcr_slippage: 1.0, ..Default::default() };
-        let modern = SequencerParams {
-            two_colour: true,
-            binned_qualities: true,
-            trimmed: 0.01,
-            n_rate: 2e-4,
-            sequencing_slippage: 1.0,
-            ..Default::default()
-        };
-        let capture = |targets| CaptureParams { targets, off_target: 0.01, fewer_variants: true };
+        let modern = two_colour_sequencer();
         match self {
             LibraryPreset::Wgs => {
                 (reads.insert_mean, reads.insert_sd) = (400.0, 90.0);
@@ -118,6 +110,24 @@ impl LibraryPreset {
                     ..Default::default()
                 };
             }
+            LibraryPreset::Panel | LibraryPreset::Exome => self.apply_targeted_assay(reads, captured, truseq, modern),
+            LibraryPreset::Amplicon | LibraryPreset::Cfdna | LibraryPreset::Ion => {
+                self.apply_assay(reads, truseq, modern)
+            }
+        }
+    }
+
+    /// Sets the parameters of the presets with capture. `library` and `machine` have the values of current whole-genome
+    /// libraries.
+    fn apply_targeted_assay(
+        self,
+        reads: &mut SequencingParams,
+        captured: &mut Option<CaptureParams>,
+        library: LibraryParams,
+        machine: SequencerParams,
+    ) {
+        let capture = |targets| CaptureParams { targets, off_target: 0.01, fewer_variants: true };
+        match self {
             LibraryPreset::Panel => {
                 (reads.insert_mean, reads.insert_sd) = (220.0, 60.0);
                 reads.duplicates = 0.5;
@@ -127,10 +137,10 @@ impl LibraryPreset {
                     chimeras: 0.005,
                     oxidation: 1e-4,
                     pcr_errors: 1e-5,
-                    ..truseq
+                    ..library
                 };
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
-                reads.machine = modern;
+                reads.machine = machine;
                 *captured = Some(capture(TargetSource::Panel));
             }
             LibraryPreset::Exome => {
@@ -142,15 +152,13 @@ impl LibraryPreset {
                     chimeras: 0.005,
                     oxidation: 2e-4,
                     pcr_errors: 1e-5,
-                    ..truseq
+                    ..library
                 };
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
-                reads.machine = modern;
+                reads.machine = machine;
                 *captured = Some(capture(TargetSource::Exome));
             }
-            LibraryPreset::Amplicon | LibraryPreset::Cfdna | LibraryPreset::Ion => {
-                self.apply_assay(reads, truseq, modern)
-            }
+            _ => {}
         }
     }
 
@@ -196,5 +204,17 @@ impl LibraryPreset {
             }
             _ => {}
         }
+    }
+}
+
+/// A current sequencer with two-colour chemistry.
+fn two_colour_sequencer() -> SequencerParams {
+    SequencerParams {
+        two_colour: true,
+        binned_qualities: true,
+        trimmed: 0.01,
+        n_rate: 2e-4,
+        sequencing_slippage: 1.0,
+        ..Default::default()
     }
 }

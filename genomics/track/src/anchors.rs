@@ -85,43 +85,12 @@ pub(crate) struct AnchorKmerIndex {
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
-    let gap = junction.deleted_len.unwrap_or(0) as i32;
-    let near = |at: i32, last: i32| {
-        let touches = at <= gap && last >= 0;
-        touches
-            || (at.rem_euclid(FLANK_STRIDE) == 0
-                && at >= -(MAX_ANCHOR_DISTANCE_BASES as i32)
-                && last <= MAX_ANCHOR_DISTANCE_BASES as i32)
-    };
-    let mut reference = |(seq, cut): &(Vec<u8>, usize), is_left: bool| {
-        for (start, kmer) in kmers(seq, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
-            let at = start as i32 - *cut as i32;
-            if !near(at, at + size as i32) {
-                continue;
-            }
-            let (left, right) = match (junction.deleted_len, is_left) {
-                // Bases beyond the change belong to the other frame.
-                (Some(gap), true) => {
-                    let (behind, substitution) = (at - gap as i32, junction.is_substitution());
-                    let left = (at < gap.max(1) as i32 || substitution).then_some(at);
-                    (left, (at + size as i32 > 0 && !substitution).then_some(behind))
-                }
-                (_, true) => (Some(at), None),
-                (_, false) => (None, Some(at)),
-            };
-            let [left, right] = [left, right].map(|at| at.map(|at| at as i16));
-            let lies = at < gap && at + size as i32 > 0;
-            let over = if lies { CoveredAllele::Reference } else { CoveredAllele::Flank };
-            let (kmer, forward) = (kmer.canonical(), kmer.forward < kmer.reverse);
-            all.push(AnchorKmer { kmer, forward, left, right, covered_allele: over, required_unique_kmer: 0 });
-        }
-    };
     if let Some(left) = &junction.left {
-        reference(left, true);
+        add_reference_anchors(junction, k, left, true, &mut all);
     }
     // If one read covers both sides, the left side's sequence includes all of them.
     if let (Some(right), None) = (&junction.right, junction.deleted_len) {
-        reference(right, false);
+        add_reference_anchors(junction, k, right, false, &mut all);
     }
     let [from, to] = junction.side_bounds.map(|cut| cut as i32);
     let kmer_at = |side: &Option<(Vec<u8>, usize)>, at: i32| {
@@ -161,6 +130,47 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
     all.retain(|anchor| anchor.covered_allele != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
     all
+}
+
+/// Adds the anchors in the reference sequence of one side of a junction; the second value of the side is the number of
+/// bases before the junction.
+fn add_reference_anchors(
+    junction: &TrackedJunction,
+    k: u32,
+    (seq, cut): &(Vec<u8>, usize),
+    is_left: bool,
+    all: &mut Vec<AnchorKmer>,
+) {
+    let size = k as usize;
+    let gap = junction.deleted_len.unwrap_or(0) as i32;
+    let near = |at: i32, last: i32| {
+        let touches = at <= gap && last >= 0;
+        touches
+            || (at.rem_euclid(FLANK_STRIDE) == 0
+                && at >= -(MAX_ANCHOR_DISTANCE_BASES as i32)
+                && last <= MAX_ANCHOR_DISTANCE_BASES as i32)
+    };
+    for (start, kmer) in kmers(seq, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
+        let at = start as i32 - *cut as i32;
+        if !near(at, at + size as i32) {
+            continue;
+        }
+        let (left, right) = match (junction.deleted_len, is_left) {
+            // Bases beyond the change belong to the other frame.
+            (Some(gap), true) => {
+                let (behind, substitution) = (at - gap as i32, junction.is_substitution());
+                let left = (at < gap.max(1) as i32 || substitution).then_some(at);
+                (left, (at + size as i32 > 0 && !substitution).then_some(behind))
+            }
+            (_, true) => (Some(at), None),
+            (_, false) => (None, Some(at)),
+        };
+        let [left, right] = [left, right].map(|at| at.map(|at| at as i16));
+        let lies = at < gap && at + size as i32 > 0;
+        let over = if lies { CoveredAllele::Reference } else { CoveredAllele::Flank };
+        let (kmer, forward) = (kmer.canonical(), kmer.forward < kmer.reverse);
+        all.push(AnchorKmer { kmer, forward, left, right, covered_allele: over, required_unique_kmer: 0 });
+    }
 }
 
 /// All distinct k-mers of the junctions whose occurrences in the reference must be counted, ascending.

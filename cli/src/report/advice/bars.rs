@@ -32,22 +32,7 @@ struct TimeBar {
 
 /// Draws the predicted and the measured time of each strategy as SVG, sorted by predicted time.
 pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
-    let rows: Vec<(String, bool, Vec<TimeBar>)> = advice
-        .considered
-        .iter()
-        .map(|one| {
-            let p = one.predicted;
-            let mut bars = vec![TimeBar { seconds: p.seconds, low: p.low, high: p.high, key: STRATEGY_TIME_LEGEND[0] }];
-            bars.extend(advice.measured_mean_and_range_s(one.strategy).map(|[mean, low, high]| TimeBar {
-                seconds: mean,
-                low,
-                high,
-                key: STRATEGY_TIME_LEGEND[1],
-            }));
-            bars.retain(|bar| bar.seconds.is_finite());
-            (one.strategy.to_string(), one.strategy == advice.strategy, bars)
-        })
-        .collect();
+    let rows = list_strategy_rows(advice);
     let max_s = rows.iter().flat_map(|(_, _, bars)| bars).map(|bar| bar.high.max(bar.seconds)).fold(0.0, f64::max);
     let most = if max_s > 0.0 { max_s } else { 1.0 };
     let across = |s: f64| NAMES_WIDTH + (CHART_WIDTH - NAMES_WIDTH - VALUES_WIDTH) * s / most;
@@ -86,40 +71,65 @@ pub(crate) fn strategy_time_chart(advice: &Advice) -> String {
         for (b, bar) in bars.iter().enumerate() {
             let all = bars.len() as f64 * (BAR_HEIGHT + 3.0) - 3.0;
             let y = top + (ROW_HEIGHT - all) / 2.0 + b as f64 * (BAR_HEIGHT + 3.0);
-            let middle = y + BAR_HEIGHT / 2.0;
-            let (from, to) = (across(bar.low.max(0.0)), across(bar.high));
-            let title = format!(
-                "{name}, {}: {} ({} to {})",
-                bar.key.name,
-                format_duration(bar.seconds),
-                format_duration(bar.low),
-                format_duration(bar.high)
-            );
-            let _ = write!(
-                svg,
-                r#"<g class="{}"><title>{}</title><rect class="bar" x="{NAMES_WIDTH}" y="{y:.1}" width="{:.1}" height="{BAR_HEIGHT}"/>"#,
-                bar.key.style,
-                escape_html(&title),
-                (across(bar.seconds) - NAMES_WIDTH).max(1.0)
-            );
-            if to - from > 0.5 {
-                let (up, down) = (middle - 4.0, middle + 4.0);
-                let _ = write!(
-                    svg,
-                    r#"<path class="whisker" d="M{from:.1} {middle:.1}H{to:.1}M{from:.1} {up:.1}V{down:.1}M{to:.1} {up:.1}V{down:.1}"/>"#
-                );
-            }
-            let end = to.max(across(bar.seconds));
-            let _ = write!(
-                svg,
-                r#"</g><text class="number" x="{:.1}" y="{:.1}">{}</text>"#,
-                end + 7.0,
-                middle + 4.0,
-                format_three_digits(bar.seconds)
-            );
+            add_time_bar(&mut svg, name, bar, y, across);
         }
     }
     svg + "</svg>"
+}
+
+/// Lists the strategies: name, whether it is advised, and the bars of its times.
+fn list_strategy_rows(advice: &Advice) -> Vec<(String, bool, Vec<TimeBar>)> {
+    advice
+        .considered
+        .iter()
+        .map(|one| {
+            let p = one.predicted;
+            let mut bars = vec![TimeBar { seconds: p.seconds, low: p.low, high: p.high, key: STRATEGY_TIME_LEGEND[0] }];
+            bars.extend(advice.measured_mean_and_range_s(one.strategy).map(|[mean, low, high]| TimeBar {
+                seconds: mean,
+                low,
+                high,
+                key: STRATEGY_TIME_LEGEND[1],
+            }));
+            bars.retain(|bar| bar.seconds.is_finite());
+            (one.strategy.to_string(), one.strategy == advice.strategy, bars)
+        })
+        .collect()
+}
+
+/// Draws a bar with its top at `y`. `across` gives the horizontal position of a time in seconds.
+fn add_time_bar(svg: &mut String, name: &str, bar: &TimeBar, y: f64, across: impl Fn(f64) -> f64) {
+    let middle = y + BAR_HEIGHT / 2.0;
+    let (from, to) = (across(bar.low.max(0.0)), across(bar.high));
+    let title = format!(
+        "{name}, {}: {} ({} to {})",
+        bar.key.name,
+        format_duration(bar.seconds),
+        format_duration(bar.low),
+        format_duration(bar.high)
+    );
+    let _ = write!(
+        svg,
+        r#"<g class="{}"><title>{}</title><rect class="bar" x="{NAMES_WIDTH}" y="{y:.1}" width="{:.1}" height="{BAR_HEIGHT}"/>"#,
+        bar.key.style,
+        escape_html(&title),
+        (across(bar.seconds) - NAMES_WIDTH).max(1.0)
+    );
+    if to - from > 0.5 {
+        let (up, down) = (middle - 4.0, middle + 4.0);
+        let _ = write!(
+            svg,
+            r#"<path class="whisker" d="M{from:.1} {middle:.1}H{to:.1}M{from:.1} {up:.1}V{down:.1}M{to:.1} {up:.1}V{down:.1}"/>"#
+        );
+    }
+    let end = to.max(across(bar.seconds));
+    let _ = write!(
+        svg,
+        r#"</g><text class="number" x="{:.1}" y="{:.1}">{}</text>"#,
+        end + 7.0,
+        middle + 4.0,
+        format_three_digits(bar.seconds)
+    );
 }
 
 /// Returns about five round tick values from 0 to `most`.

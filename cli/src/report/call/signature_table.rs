@@ -76,6 +76,13 @@ fn signature_table(fit: &SignatureExposures, has_normal: bool, tumour: Option<&s
         group_thousands(not_explained),
     );
     html.push_str("</tbody></table></div>");
+    add_notes(&mut html, fit);
+    html.push_str("</figure>");
+    html
+}
+
+/// Adds the notes below the table: signatures that are not in it, and what grey rows mean.
+fn add_notes(html: &mut String, fit: &SignatureExposures) {
     let left_out = fit.num_signatures - fit.exposures.len() as u64;
     if left_out > 0 {
         let _ = write!(
@@ -91,8 +98,6 @@ fn signature_table(fit: &SignatureExposures, has_normal: bool, tumour: Option<&s
             "<p class=\"note\">Grey: the interval begins at 0, so the tumour may not have the signature.</p>",
         );
     }
-    html.push_str("</figure>");
-    html
 }
 
 /// Draws a bar for an exposure (share of the SNVs), with its interval.

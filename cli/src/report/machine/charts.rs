@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{
     BandwidthKernel, BandwidthMeasurement, BufferPageKind, ContentionCurve, LoadedLatencyCurve, Measurement,
-    MemoryLocation,
+    MemoryLevel, MemoryLocation,
 };
 
 use super::findings::{MinMedianMax, ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
@@ -76,16 +76,7 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
         }),
     );
     let node = curves.first().map_or(0, |c| c.cpu_node);
-    for (row, (name, bytes)) in cache_sizes(profile, node).into_iter().enumerate() {
-        if (x_ends.0..=x_ends.1).contains(&(bytes as f64)) {
-            field.add_vertical_line(
-                LegendKey { style: "six", name: "" },
-                bytes as f64,
-                &format!("{name} {}", format_binary_bytes(bytes)),
-                (row % 2) as f64,
-            );
-        }
-    }
+    add_cache_size_lines(&mut field, cache_sizes(profile, node), x_ends);
     let mut keys = Vec::new();
     for curve in &curves {
         let (style, name) = match curve.pages {
@@ -105,18 +96,8 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     }
     // If latency does not rise from level to level, the levels are noise and are not labelled.
     let rising = profile.latency.memory_levels.windows(2).all(|w| w[0].latency.median < w[1].latency.median);
-    for level in profile.latency.memory_levels.iter().filter(|_| rising) {
-        if level.latency.median <= 0.0 || level.from_bytes == 0 {
-            continue;
-        }
-        let ends = [level.from_bytes as f64, level.to_bytes as f64].map(|b| b.clamp(x_ends.0, x_ends.1));
-        let text = format!("{} {} ns", level.name, number(level.latency.median));
-        // Keeps the label inside the plot.
-        let half = text.len() as f64 * 3.6;
-        let x = (field.x_position(ends[0]) + field.x_position(ends[1])) / 2.0;
-        let x = x.clamp(WIDE_PLOT.left + half, WIDE_PLOT.width - WIDE_PLOT.right - half);
-        let y = field.y_position(level.latency.median) + 22.0;
-        field.add_text(x, y.min(WIDE_PLOT.height - WIDE_PLOT.bottom - 5.0), &text);
+    if rising {
+        add_level_labels(&mut field, &profile.latency.memory_levels, x_ends);
     }
     let steps = profile.latency.memory_levels.iter().filter(|l| l.latency.median > 0.0);
     let steps: Vec<String> = steps.map(|l| format!("{} {}", escape_html(&l.name), number(l.latency.median))).collect();
@@ -135,6 +116,37 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     );
     let svg = field.into_svg(&format!("Latency against buffer size, on node {node}. {title}"));
     html_figure(&title, &caption, &keys, &format!(r#"<div class="wide broad">{svg}</div>"#))
+}
+
+/// Draws the sizes of the caches as vertical lines.
+fn add_cache_size_lines(field: &mut PlotArea, sizes: Vec<(String, u64)>, x_ends: (f64, f64)) {
+    for (row, (name, bytes)) in sizes.into_iter().enumerate() {
+        if (x_ends.0..=x_ends.1).contains(&(bytes as f64)) {
+            field.add_vertical_line(
+                LegendKey { style: "six", name: "" },
+                bytes as f64,
+                &format!("{name} {}", format_binary_bytes(bytes)),
+                (row % 2) as f64,
+            );
+        }
+    }
+}
+
+/// Writes the name and latency of each level of memory below its part of the curve.
+fn add_level_labels(field: &mut PlotArea, levels: &[MemoryLevel], x_ends: (f64, f64)) {
+    for level in levels {
+        if level.latency.median <= 0.0 || level.from_bytes == 0 {
+            continue;
+        }
+        let ends = [level.from_bytes as f64, level.to_bytes as f64].map(|b| b.clamp(x_ends.0, x_ends.1));
+        let text = format!("{} {} ns", level.name, number(level.latency.median));
+        // Keeps the label inside the plot.
+        let half = text.len() as f64 * 3.6;
+        let x = (field.x_position(ends[0]) + field.x_position(ends[1])) / 2.0;
+        let x = x.clamp(WIDE_PLOT.left + half, WIDE_PLOT.width - WIDE_PLOT.right - half);
+        let y = field.y_position(level.latency.median) + 22.0;
+        field.add_text(x, y.min(WIDE_PLOT.height - WIDE_PLOT.bottom - 5.0), &text);
+    }
 }
 
 /// Returns name and size in bytes of the data caches of a node's first usable CPU, from L1 on.
@@ -429,8 +441,31 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
         0 => String::new(),
         n => format!(" {} more in the tables.", format_count_with_noun(n as u64, "curve")),
     };
+    let [total_title, thread_title] = contention_titles(&f);
+    let kernel = bandwidth_kernel_name(shown[0].kernel);
+    let total = bandwidth_line_plot(
+        &total_title,
+        &format!(
+            "Bandwidth of all threads together ({kernel}). The cores of the memory's node are used first, then those of other nodes.{rest}"
+        ),
+        "threads",
+        "GB/s, all together",
+        &lines(|p| p.total),
+    );
+    let each = bandwidth_line_plot(
+        &thread_title,
+        "The same, divided by the number of threads.",
+        "threads",
+        "GB/s per thread",
+        &lines(|p| p.per_thread),
+    );
+    total + &each
+}
+
+/// Titles of the charts of the bandwidth of all threads together, and of each thread.
+fn contention_titles(f: &ProfileFindings<'_>) -> [String; 2] {
     let s = f.bandwidth_saturation();
-    let title = match s {
+    let total = match s {
         Some(s) if s.saturates_before_all_threads() => {
             format!(
                 "{} reach {:.0}% of the bandwidth of one node's memory",
@@ -444,17 +479,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
         ),
         None => "Bandwidth by number of threads".to_string(),
     };
-    let kernel = bandwidth_kernel_name(shown[0].kernel);
-    let total = bandwidth_line_plot(
-        &title,
-        &format!(
-            "Bandwidth of all threads together ({kernel}). The cores of the memory's node are used first, then those of other nodes.{rest}"
-        ),
-        "threads",
-        "GB/s, all together",
-        &lines(|p| p.total),
-    );
-    let title = match s.and_then(|s| Some((s, s.one_thread_gbs.filter(|&a| a > 0.0)?))) {
+    let of_thread = match s.and_then(|s| Some((s, s.one_thread_gbs.filter(|&a| a > 0.0)?))) {
         Some((s, alone)) if s.bandwidth_at_max_threads.0 > 1 => {
             format!(
                 "With {} threads on one node's memory each has {:.0}% of the bandwidth of a single thread",
@@ -464,12 +489,5 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
         }
         _ => "Bandwidth per thread".to_string(),
     };
-    let each = bandwidth_line_plot(
-        &title,
-        "The same, divided by the number of threads.",
-        "threads",
-        "GB/s per thread",
-        &lines(|p| p.per_thread),
-    );
-    total + &each
+    [total, of_thread]
 }

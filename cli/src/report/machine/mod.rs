@@ -82,12 +82,22 @@ fn machine_line(profile: &MachineProfile) -> String {
 
 /// Tiles with the key numbers.
 fn key_numbers(profile: &MachineProfile) -> String {
-    const UNKNOWN: &str = "unknown";
-    let f = ProfileFindings(profile);
     let mut html = String::new();
-    let mut tile = |name: &str, value: &str, more: &str| {
-        let _ = write!(html, "<div><dt>{name}</dt><dd><b>{value}</b><span>{more}</span></dd></div>");
-    };
+    add_latency_tiles(&mut html, profile);
+    add_bandwidth_tiles(&mut html, profile);
+    html
+}
+
+/// The value of a tile for a quantity that was not measured.
+const UNKNOWN: &str = "unknown";
+
+fn add_tile(html: &mut String, name: &str, value: &str, more: &str) {
+    let _ = write!(html, "<div><dt>{name}</dt><dd><b>{value}</b><span>{more}</span></dd></div>");
+}
+
+fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
+    let f = ProfileFindings(profile);
+    let mut tile = |name: &str, value: &str, more: &str| add_tile(html, name, value, more);
     match f.local_memory_latency_ns() {
         Some(l) if l.high > l.low * 1.03 => tile(
             "Local latency",
@@ -125,6 +135,11 @@ fn key_numbers(profile: &MachineProfile) -> String {
         Some(_) => tile("Huge pages", "no change", "of the latency beyond its spread"),
         None => tile("Huge pages", UNKNOWN, "not compared with base pages"),
     }
+}
+
+fn add_bandwidth_tiles(html: &mut String, profile: &MachineProfile) {
+    let f = ProfileFindings(profile);
+    let mut tile = |name: &str, value: &str, more: &str| add_tile(html, name, value, more);
     match f.one_thread_local_bandwidth() {
         Some(r) => tile(
             "One thread",
@@ -166,7 +181,6 @@ fn key_numbers(profile: &MachineProfile) -> String {
             &escape_html(profile.theory.unknown_because.as_deref().unwrap_or("the firmware does not report it")),
         ),
     }
-    html
 }
 
 fn drawing_legend(profile: &MachineProfile) -> String {

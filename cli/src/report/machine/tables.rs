@@ -73,8 +73,14 @@ fn table_closing(rows: usize) -> String {
 
 /// Returns all measured latencies and bandwidths as HTML tables.
 pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
-    let node = |n: u32| format!("node {n}");
-    let pages = |p| page_size_name(p).to_string();
+    latency_tables(profile).iter().chain(&bandwidth_tables(profile)).map(MeasurementTable::to_html).collect()
+}
+
+fn node_name(n: u32) -> String {
+    format!("node {n}")
+}
+
+fn latency_tables(profile: &MachineProfile) -> [MeasurementTable; 3] {
     let levels = MeasurementTable {
         name: "Levels of the latency curve",
         heads: &["Level", "Buffers", "Cache"],
@@ -90,7 +96,15 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
         heads: &["Cores of", "Memory of", "Pages", "Buffer"],
         rows: (profile.latency.node_pairs.iter())
             .map(|p| {
-                (vec![node(p.cpu_node), node(p.memory_node), pages(p.pages), format_binary_bytes(p.bytes)], p.latency)
+                (
+                    vec![
+                        node_name(p.cpu_node),
+                        node_name(p.memory_node),
+                        page_size_name(p.pages).to_string(),
+                        format_binary_bytes(p.bytes),
+                    ],
+                    p.latency,
+                )
             })
             .collect(),
     };
@@ -101,24 +115,33 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
                     (
-                        vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), format_binary_bytes(p.bytes)],
+                        vec![
+                            node_name(c.cpu_node),
+                            node_name(c.memory_node),
+                            page_size_name(c.pages).to_string(),
+                            format_binary_bytes(p.bytes),
+                        ],
                         p.latency,
                     )
                 })
             })
             .collect(),
     };
+    [levels, pairs, curves]
+}
+
+fn bandwidth_tables(profile: &MachineProfile) -> [MeasurementTable; 3] {
     let bandwidth = MeasurementTable {
         name: "Bandwidth",
         heads: &["Kernel", "Cores of", "Memory", "Pages", "Threads", "CPUs"],
         rows: (profile.bandwidth.iter())
             .map(|b| {
-                let cores = b.cpu_node.map_or("several nodes".to_string(), node);
+                let cores = b.cpu_node.map_or("several nodes".to_string(), node_name);
                 let cells = vec![
                     bandwidth_kernel_name(b.kernel).to_string(),
                     cores,
                     memory_placement_name(&b.memory),
-                    pages(b.pages),
+                    page_size_name(b.pages).to_string(),
                     b.threads.to_string(),
                     b.cpus.to_string(),
                 ];
@@ -133,8 +156,13 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
             .flat_map(|c| {
                 c.points.iter().map(move |p| {
                     let rate = p.injected.map_or("none".to_string(), |m| format_three_digits(m.median));
-                    let cells =
-                        vec![node(c.cpu_node), node(c.memory_node), pages(c.pages), c.injectors.to_string(), rate];
+                    let cells = vec![
+                        node_name(c.cpu_node),
+                        node_name(c.memory_node),
+                        page_size_name(c.pages).to_string(),
+                        c.injectors.to_string(),
+                        rate,
+                    ];
                     (cells, p.latency)
                 })
             })
@@ -149,7 +177,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
                     let cells = vec![
                         bandwidth_kernel_name(c.kernel).to_string(),
                         memory_placement_name(&c.memory),
-                        pages(c.pages),
+                        page_size_name(c.pages).to_string(),
                         p.threads.to_string(),
                         format_three_digits(p.per_thread.median),
                     ];
@@ -158,7 +186,7 @@ pub(crate) fn measurement_tables(profile: &MachineProfile) -> String {
             })
             .collect(),
     };
-    [levels, pairs, curves, bandwidth, loaded, contention].iter().map(MeasurementTable::to_html).collect()
+    [bandwidth, loaded, contention]
 }
 
 /// Returns the section on OpenCL devices as HTML. Empty without devices.

@@ -1,5 +1,7 @@
 use genuma_reads::fasta;
 
+use super::extend::ScoredRange;
+use super::ranking::query_range;
 use super::*;
 
 pub(super) struct TestRng(pub u64);

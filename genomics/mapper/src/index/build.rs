@@ -164,7 +164,7 @@ fn for_each_seed(
 pub fn build_index<E: From<Error> + Send>(
     mut built: ReferenceBuilder,
     threads: usize,
-    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     built.finish();
     let built = built;
@@ -179,51 +179,8 @@ pub fn build_index<E: From<Error> + Send>(
     let stretches: Vec<(usize, u64)> = (built.contigs.iter().enumerate())
         .flat_map(|(i, contig)| (0..contig.length).step_by(TASK_BASES as usize).map(move |from| (i, from)))
         .collect();
-    // Seeds that begin after a task belong to the next task.
-    let counts: Vec<AtomicU64> = (0..PARTITIONS).map(|_| AtomicU64::new(0)).collect();
-    parallel::map_in_order(stretches.len(), threads, SyncmerFinder::default, |finder, i| {
-        let (contig, from) = stretches[i];
-        let mut here = [0u32; PARTITIONS as usize];
-        for_each_seed(&built, &built.contigs[contig], from, finder, |seed, _| here[(seed.hash >> 56) as usize] += 1);
-        for (count, here) in counts.iter().zip(here) {
-            count.fetch_add(u64::from(here), Ordering::Relaxed);
-        }
-    });
-    let counts: Vec<usize> = counts.into_iter().map(|n| n.into_inner() as usize).collect();
-    let mut entries = vec![SeedEntry { key: 0, place: 0 }; counts.iter().sum()];
-    {
-        let mut partitions = Vec::new();
-        let mut rest = &mut entries[..];
-        for &count in &counts {
-            let (these, others) = rest.split_at_mut(count);
-            partitions.push(Mutex::new((these, 0)));
-            rest = others;
-        }
-        let state = || (SyncmerFinder::default(), vec![Vec::new(); PARTITIONS as usize]);
-        parallel::map_in_order(stretches.len(), threads, state, |(finder, dealt), i| {
-            let (contig, from) = stretches[i];
-            for_each_seed(&built, &built.contigs[contig], from, finder, |seed, place| {
-                let entry = SeedEntry { key: entry_key(&seed, place), place: place as u32 };
-                dealt[(seed.hash >> 56) as usize].push(entry);
-            });
-            for (some, partition) in dealt.iter_mut().zip(&partitions) {
-                let mut partition = partition.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let (all, n) = &mut *partition;
-                all[*n..*n + some.len()].copy_from_slice(some);
-                *n += some.len();
-                some.clear();
-            }
-        });
-        // The seeds are sorted, so that the result does not depend on the threads.
-        parallel::map_in_order(
-            partitions.len(),
-            threads,
-            || (),
-            |(), i| {
-                partitions[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).0.sort_unstable();
-            },
-        );
-    }
+    let counts = count_seeds(&built, &stretches, threads);
+    let entries = collect_seeds(&built, &stretches, &counts, threads);
     let mut partitions = Vec::new();
     let mut rest = &entries[..];
     for &count in &counts {
@@ -256,61 +213,147 @@ pub fn build_index<E: From<Error> + Send>(
         extra_position_bits: u64::from(extra_position_bits),
     };
     let (sections, _) = head.section_layout().ok_or(Error::ReferenceTooLong(built.at))?;
-    let mut at = 0;
-    let mut put = |bytes: &[u8], at: &mut usize| {
-        *at += bytes.len();
-        write(bytes)
-    };
-    put(&MAGIC, &mut at)?;
-    put(bytemuck::bytes_of(&head), &mut at)?;
+    let mut file = SectionWriter { write, at: 0 };
+    file.put(&MAGIC)?;
+    file.put(bytemuck::bytes_of(&head))?;
     let pairs = |pairs: &mut dyn Iterator<Item = [u64; 2]>| {
         pairs.flat_map(|[a, b]| [a.to_le_bytes(), b.to_le_bytes()].concat()).collect::<Vec<u8>>()
     };
     let contigs = pairs(&mut built.contigs.iter().map(|contig| [contig.start, contig.length]));
     let ambiguous_ranges = pairs(&mut built.ambiguous_ranges.iter().map(|hole| [hole.start, hole.end]));
-    let zeros = [0; SECTION_ALIGNMENT_BYTES];
     for (section, bytes) in
         sections.iter().zip([&contigs, &names, &ambiguous_ranges, bytemuck::cast_slice(&built.words)])
     {
-        put(&zeros[..section.start - at], &mut at)?;
-        put(bytes, &mut at)?;
+        file.pad_to(section.start)?;
+        file.put(bytes)?;
     }
-    put(&zeros[..sections[4].start - at], &mut at)?;
-    // Some partitions at a time, in order. The lists are kept until all buckets are written.
-    let mut starts = Vec::new();
-    let mut sum = 0;
-    for (_, lists) in &sizes {
-        starts.push(sum);
-        sum += lists;
-    }
-    let mut deferred = Vec::with_capacity(sizes.len());
-    let together = 4 * threads.max(1);
-    for first in (0..partitions.len()).step_by(together) {
-        let these = together.min(partitions.len() - first);
-        let made = parallel::map_in_order(
-            these,
+    file.pad_to(sections[4].start)?;
+    file.put_partitions(&partitions, &sizes, &head, sections[5].start, threads)
+}
+
+/// Counts the seeds of each partition. `stretches` are the tasks: contig and first base.
+fn count_seeds(built: &ReferenceBuilder, stretches: &[(usize, u64)], threads: usize) -> Vec<usize> {
+    // Seeds that begin after a task belong to the next task.
+    let counts: Vec<AtomicU64> = (0..PARTITIONS).map(|_| AtomicU64::new(0)).collect();
+    parallel::map_in_order(stretches.len(), threads, SyncmerFinder::default, |finder, i| {
+        let (contig, from) = stretches[i];
+        let mut here = [0u32; PARTITIONS as usize];
+        for_each_seed(built, &built.contigs[contig], from, finder, |seed, _| here[(seed.hash >> 56) as usize] += 1);
+        for (count, here) in counts.iter().zip(here) {
+            count.fetch_add(u64::from(here), Ordering::Relaxed);
+        }
+    });
+    counts.into_iter().map(|n| n.into_inner() as usize).collect()
+}
+
+/// Collects the seeds, ordered by partition and sorted within each. `counts` are the numbers of seeds of the partitions.
+fn collect_seeds(
+    built: &ReferenceBuilder,
+    stretches: &[(usize, u64)],
+    counts: &[usize],
+    threads: usize,
+) -> Vec<SeedEntry> {
+    let mut entries = vec![SeedEntry { key: 0, place: 0 }; counts.iter().sum()];
+    {
+        let mut partitions = Vec::new();
+        let mut rest = &mut entries[..];
+        for &count in counts {
+            let (these, others) = rest.split_at_mut(count);
+            partitions.push(Mutex::new((these, 0)));
+            rest = others;
+        }
+        let state = || (SyncmerFinder::default(), vec![Vec::new(); PARTITIONS as usize]);
+        parallel::map_in_order(stretches.len(), threads, state, |(finder, dealt), i| {
+            let (contig, from) = stretches[i];
+            for_each_seed(built, &built.contigs[contig], from, finder, |seed, place| {
+                let entry = SeedEntry { key: entry_key(&seed, place), place: place as u32 };
+                dealt[(seed.hash >> 56) as usize].push(entry);
+            });
+            for (some, partition) in dealt.iter_mut().zip(&partitions) {
+                let mut partition = partition.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let (all, n) = &mut *partition;
+                all[*n..*n + some.len()].copy_from_slice(some);
+                *n += some.len();
+                some.clear();
+            }
+        });
+        // The seeds are sorted, so that the result does not depend on the threads.
+        parallel::map_in_order(
+            partitions.len(),
             threads,
             || (),
             |(), i| {
-                fill_buckets(
-                    partitions[first + i],
-                    buckets_per_partition,
-                    extra_position_bits,
-                    starts[first + i] as u32,
-                )
+                partitions[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).0.sort_unstable();
             },
         );
-        for made in made {
-            let (buckets, lists) = made?;
-            put(bytemuck::cast_slice(&buckets), &mut at)?;
-            deferred.push(lists);
+    }
+    entries
+}
+
+/// Writes the sections of an index one after the other.
+struct SectionWriter<W> {
+    write: W,
+    /// Number of bytes that were written.
+    at: usize,
+}
+
+impl<E: From<Error> + Send, W: FnMut(&[u8]) -> Result<(), E>> SectionWriter<W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), E> {
+        self.at += bytes.len();
+        (self.write)(bytes)
+    }
+
+    /// Writes zeros up to the start of a section.
+    fn pad_to(&mut self, start: usize) -> Result<(), E> {
+        self.put(&[0; SECTION_ALIGNMENT_BYTES][..start - self.at])
+    }
+
+    /// Writes the buckets of all partitions, and behind them, from `lists_at` on, their lists. `sizes` are the numbers
+    /// of slots and of lists of the partitions.
+    fn put_partitions(
+        &mut self,
+        partitions: &[&[SeedEntry]],
+        sizes: &[(u64, u64)],
+        head: &IndexHeader,
+        lists_at: usize,
+        threads: usize,
+    ) -> Result<(), E> {
+        // Some partitions at a time, in order. The lists are kept until all buckets are written.
+        let mut starts = Vec::new();
+        let mut sum = 0;
+        for (_, lists) in sizes {
+            starts.push(sum);
+            sum += lists;
         }
+        let mut deferred = Vec::with_capacity(sizes.len());
+        let together = 4 * threads.max(1);
+        for first in (0..partitions.len()).step_by(together) {
+            let these = together.min(partitions.len() - first);
+            let made = parallel::map_in_order(
+                these,
+                threads,
+                || (),
+                |(), i| {
+                    fill_buckets(
+                        partitions[first + i],
+                        head.buckets,
+                        head.extra_position_bits as u32,
+                        starts[first + i] as u32,
+                    )
+                },
+            );
+            for made in made {
+                let (buckets, lists) = made?;
+                self.put(bytemuck::cast_slice(&buckets))?;
+                deferred.push(lists);
+            }
+        }
+        self.pad_to(lists_at)?;
+        for lists in deferred {
+            self.put(bytemuck::cast_slice(&lists))?;
+        }
+        Ok(())
     }
-    put(&zeros[..sections[5].start - at], &mut at)?;
-    for lists in deferred {
-        put(bytemuck::cast_slice(&lists), &mut at)?;
-    }
-    Ok(())
 }
 
 /// Splits sorted entries into groups with the same seed.

@@ -15,12 +15,13 @@ mod region_errors;
 mod normalise;
 mod contig_mapper;
 mod report;
+mod scores;
 mod scoring;
 pub mod vcf;
 
 pub use region_errors::ErrorsByRegion;
 pub use report::format_evaluation_tables;
-pub use scoring::{EvaluationResult, FalseCall, MissedVariant, UniqueOrRepeat, VariantClass, VariantScores};
+pub use scores::{EvaluationResult, FalseCall, MissedVariant, UniqueOrRepeat, VariantClass, VariantScores};
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::scoring::{EvaluationResult, VariantClass, VariantPositionAndAlleles};
+use super::scores::{EvaluationResult, VariantClass, VariantPositionAndAlleles};
 use crate::error::{Error, Result};
 
 /// Number of false calls and missed variants in the regions of one class.
@@ -132,7 +132,7 @@ fn parse_bed_line(line: &str) -> Option<(&str, u64, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::scoring::{FalseCall, UniqueOrRepeat};
+    use crate::evaluate::scores::{FalseCall, UniqueOrRepeat};
 
     fn outcome() -> EvaluationResult {
         let place =

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::scoring::{EvaluationResult, UniqueOrRepeat, VariantClass, VariantPositionAndAlleles, VariantScores};
+use super::scores::{EvaluationResult, UniqueOrRepeat, VariantClass, VariantPositionAndAlleles, VariantScores};
 
 const CLASSES: [(VariantClass, &str); 3] =
     [(VariantClass::Snv, "SNV"), (VariantClass::Indel, "INDEL"), (VariantClass::Sv, "SV")];

@@ -1,0 +1,41 @@
+//! The output folder of a call.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use genuma_work::folder;
+use genuma_work::signals;
+
+/// The output folder. When this value is dropped, a folder that this run created is removed if it is still empty.
+pub(super) struct OutputFolder<'a> {
+    path: &'a Path,
+    was_created: bool,
+}
+
+impl<'a> OutputFolder<'a> {
+    /// Opens the output folder; creates it if it is missing.
+    pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
+        let new = !path.exists();
+        fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
+        Ok(OutputFolder { path, was_created: new })
+    }
+}
+
+impl Drop for OutputFolder<'_> {
+    fn drop(&mut self) {
+        if self.was_created {
+            // The folder stays if it contains files.
+            let _ = fs::remove_dir(self.path);
+        }
+    }
+}
+
+pub(super) fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
+    let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
+    signals::set_interrupt_handler(Some(Box::new(move || {
+        let stays = folder::keep_only_resumable_files(&folder);
+        drop(OutputFolder { path: &out, was_created: new });
+        stays.then(|| folder::resume_hint(&folder))
+    })));
+}

@@ -1,0 +1,91 @@
+//! Reports of the mates of a template: which placements are reported, and whether they are a proper pair.
+
+use super::read_report::{ReadReport, is_split, segment_mapq_upper_bound, single_read_mapq};
+use super::{PairingBuffers, PairingContext, TemplateRead};
+use crate::insert_size::five_prime_position;
+use crate::mapper::MappedReads;
+use crate::mapping_quality;
+
+/// Factor by which the mapping-quality penalty for frequent seeds of both mates is multiplied. Empirical.
+const COPIES_PENALTY_SHARE: f64 = 0.7;
+
+impl PairingBuffers {
+    /// Fills report number `report` for read number `read`, independently of its mate.
+    pub(super) fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
+        let report = &mut self.reports[report];
+        report.placements.clear();
+        report.placements.extend_from_slice(&self.reads[read].placements);
+        let read = &self.reads[read];
+        let primary = (!read.placements.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
+        report.choose_reported_segments(mapped, read, primary, false, job.options);
+    }
+
+    /// Fills the reports of both mates; returns whether they are a proper pair.
+    pub(super) fn report_pair(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
+        self.pair_placements(job, first);
+        let options = job.options;
+        let reads = [&self.reads[first], &self.reads[first + 1]];
+        let best = |read: &TemplateRead| read.placements.first().map_or(0, |place| place.score);
+        let apart = best(reads[0]) + best(reads[1]) - options.unpaired_penalty;
+        // As in bwa: a split read is placed where most of it aligns, independent of its mate.
+        let whole = reads.iter().all(|read| !is_split(read, options));
+        let pair = self.placement_pairs.first().copied().filter(|pair| whole && pair.score > apart);
+        let Some(pair) = pair else {
+            for mate in 0..2 {
+                self.report_single(job, mapped, mate, first + mate);
+            }
+            return self.is_proper_pair(job, first);
+        };
+        let mut next = self.placement_pairs.get(1).map_or(apart, |pair| pair.score.max(apart));
+        let step = options.match_score + options.mismatch_penalty + 1;
+        let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
+        // A position that was not examined, near another placement of the mate.
+        if reads[0].deferred && reads[1].deferred {
+            for mate in 0..2 {
+                let (this, other) = (reads[mate], reads[1 - mate]);
+                let rivals = mapping_quality::find_rival_placement_scores(
+                    &other.placements,
+                    usize::from(pair.which[1 - mate]),
+                    other.length,
+                    options,
+                );
+                let unseen = mapping_quality::likely_unexamined_score(
+                    this.joined,
+                    this.mapping_ranges.median_seed_copies,
+                    this.length,
+                    options,
+                );
+                next = next.max(unseen + rivals.best.unwrap_or(0));
+            }
+        }
+        // Copies that both mates have.
+        let copied = reads
+            .map(|read| mapping_quality::tied_placements_penalty(read.mapping_ranges.median_seed_copies))
+            .into_iter()
+            .fold(f64::MAX, f64::min)
+            * COPIES_PENALTY_SHARE;
+        let of_pair = mapping_quality::pair_mapq(pair.score - next, near as u32, copied, options);
+        for (mate, read) in reads.into_iter().enumerate() {
+            let which = usize::from(pair.which[mate]);
+            let own = single_read_mapq(mapped, read, which, options);
+            // A mate can raise the mapping quality by at most 40.
+            let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
+            let quality = quality.min(segment_mapq_upper_bound(read, which, options));
+            let report = &mut self.reports[mate];
+            report.placements.clear();
+            report.placements.extend_from_slice(&read.placements);
+            report.choose_reported_segments(mapped, read, Some((which, quality)), true, options);
+        }
+        self.is_proper_pair(job, first)
+    }
+
+    /// Whether both mates have a primary placement, and these form a proper pair on one sequence.
+    fn is_proper_pair(&self, job: &PairingContext<'_>, first: usize) -> bool {
+        let primary = |report: &ReadReport| report.segments.first().map(|piece| report.placements[piece.place]);
+        let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
+        let ends =
+            [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
+        job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
+            && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start())
+    }
+}

@@ -1,0 +1,153 @@
+//! Mate rescue: searches for a mate near the placements of the other mate.
+
+use super::{MIN_RESCUING_SCORE, PairingBuffers, PairingContext};
+use crate::gapped::GappedJob;
+use crate::insert_size::five_prime_position;
+use crate::mapper::MappedReads;
+use crate::placement::Placement;
+use crate::ungapped::{find_best_ungapped_positions, mask_and_count_mismatches, place_ungapped};
+
+/// Maximum number of placements of a read near which mate rescue searches for the mate.
+const MAX_RESCUING_PLACEMENTS: usize = 8;
+/// Maximum score deficit, in matches, of a pair that mate rescue could find, relative to the best pair.
+const MAX_PAIR_SCORE_DEFICIT: i32 = 24;
+/// Minimum score deficit relative to a perfect match, in matches, at which a placement of the best pair is aligned with
+/// gaps.
+const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
+/// Maximum length (bp) of the window in which a mate is searched for.
+const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
+
+impl PairingBuffers {
+    /// Mate rescue: searches for each mate near the best placements of the other mate.
+    #[inline(always)]
+    pub(super) fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
+        self.pair_placements(job, first);
+        let mending = self.request_gapped_alignments(job, first);
+        let options = job.options;
+        let top = self.placement_pairs.first().map_or(i32::MIN / 2, |pair| pair.score);
+        let step = options.match_score + options.mismatch_penalty;
+        for mate in 0..2 {
+            let (x, y) = (first + mate, first + 1 - mate);
+            let (best, other) = (
+                self.reads[x].placements.first().map_or(0, |place| place.score),
+                self.reads[y].placements.first().map_or(0, |place| place.score),
+            );
+            if best < MIN_RESCUING_SCORE * options.match_score {
+                continue;
+            }
+            let length = self.reads[y].length;
+            let full = length as i32 * options.match_score;
+            let most = full - step * i32::from(self.reads[y].mapping_ranges.examined_seeds.min(6));
+            let begun = self.jobs.len();
+            let known = self.reads[y].placements.len();
+            for i in 0..self.reads[x].placements.len().min(MAX_RESCUING_PLACEMENTS) {
+                let place = self.reads[x].placements[i];
+                if place.score < best - options.unpaired_penalty {
+                    break;
+                }
+                if place.score + most < top - MAX_PAIR_SCORE_DEFICIT * options.match_score {
+                    continue;
+                }
+                let end = five_prime_position(&place, self.reads[x].length);
+                let enough = (full - 2 * step).min(other) - 2 * step;
+                let there = self.reads[y].placements[..known].iter().any(|found| {
+                    let ends = [end, five_prime_position(found, length)];
+                    let worth = job.inserts.insert_size_score(ends, [place.reverse, found.reverse]);
+                    worth.is_some_and(|worth| found.score + worth >= enough)
+                });
+                if !there {
+                    self.find_mate(job, mapped, y, &place, end);
+                }
+            }
+            let has_gapped_jobs = mending[1 - mate] || self.jobs.len() > begun;
+            if !has_gapped_jobs && self.reads[y].placements.len() > known {
+                self.reads[y].placements.retain(|place| !place.is_rescued || place.score >= options.min_score);
+                self.reads[y].sort_placements(options);
+            }
+        }
+    }
+
+    /// Requests gapped alignments of the placements of the best pair, if not all gaps have been tried. Returns for each
+    /// mate whether an alignment was requested.
+    #[inline(always)]
+    fn request_gapped_alignments(&mut self, job: &PairingContext<'_>, first: usize) -> [bool; 2] {
+        let Some(pair) = self.placement_pairs.first() else { return [false; 2] };
+        let options = job.options;
+        [0, 1].map(|mate| {
+            let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
+            let place = &read.placements[which];
+            let full = read.length as i32 * options.match_score;
+            if place.all_gaps_tried || place.net_score > full - MIN_LOST_SCORE_FOR_GAPS * options.match_score {
+                return false;
+            }
+            let has_gapped_jobs =
+                GappedJob::for_placement((first + mate) as u32, which as u32, place, read.length, false, options);
+            self.jobs.extend(has_gapped_jobs);
+            has_gapped_jobs.is_some()
+        })
+    }
+
+    /// Searches for read number `y` near the placement `mate` of its mate, whose 5' end is at packed position `end`,
+    /// and adds the placements found.
+    #[inline(always)]
+    fn find_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, y: usize, mate: &Placement, end: u64) {
+        let length = self.reads[y].length;
+        let bounds = job.view.contig_bounds(mate.start());
+        for (orientation, insert) in job.inserts.by_orientation.iter().enumerate() {
+            let Some(insert) = insert else { continue };
+            let strands = [orientation & 2 != 0, orientation & 1 != 0];
+            for behind in [true, false] {
+                let (own, reverse) = if behind { (strands[0], strands[1]) } else { (strands[1], strands[0]) };
+                if own != mate.reverse {
+                    continue;
+                }
+                // Range of the read's 5' end, then of its first base on the reference.
+                let (low, high) = (insert.low - 1, insert.high - 1);
+                let (from, to) = if behind { (low, high) } else { (-high, -low) };
+                let shift = if reverse { length as i64 - 1 } else { 0 };
+                let within = |at: i64| {
+                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2) as u64
+                };
+                let (from, to) = (within(end as i64 + from - shift), within(end as i64 + to - shift + 1));
+                if to <= from || length == 0 {
+                    continue;
+                }
+                let strand = mapped.packed.read_strand(y, reverse);
+                let found = find_best_ungapped_positions(
+                    job.view.words,
+                    strand,
+                    from,
+                    to.min(from + MAX_RESCUE_WINDOW_BP),
+                    &mut self.counts,
+                );
+                for (differing, left) in found.into_iter().flatten() {
+                    if 10 * differing as usize > 6 * length {
+                        continue;
+                    }
+                    let mut place = Placement {
+                        left,
+                        reverse,
+                        anchor: length as u16 / 2,
+                        is_rescued: true,
+                        ..Placement::default()
+                    };
+                    mask_and_count_mismatches(job.view.words, left, strand, &mut self.masks);
+                    place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
+                    let placements = &mut self.reads[y].placements;
+                    if placements.iter().any(|other| other.left == left && other.reverse == reverse) {
+                        continue;
+                    }
+                    self.jobs.extend(GappedJob::for_placement(
+                        y as u32,
+                        placements.len() as u32,
+                        &place,
+                        length,
+                        false,
+                        job.options,
+                    ));
+                    placements.push(place);
+                }
+            }
+        }
+    }
+}
