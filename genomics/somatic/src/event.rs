@@ -14,6 +14,7 @@ use crate::genotype::{
     phred_of_log_odds,
 };
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::inserted_element::InsertedElement;
 use crate::locus::VariantCall;
 use crate::mixture::probability_of_log_odds;
 use crate::pcr_errors;
@@ -67,6 +68,8 @@ pub struct Event {
     pub class: EventClass,
     /// The genotyped changes of the event, the best first: two for an event with two junctions, otherwise one.
     pub calls: Vec<VariantCall>,
+    /// The inserted element, if the event is one of which both junctions are known.
+    pub inserted_element: Option<InsertedElement>,
     /// 0-based position of the first event in the phase set, if reads show that several events are on the same
     /// haplotype.
     pub phase_set: Option<usize>,
@@ -366,7 +369,7 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
         if calls.iter().all(|call| may_be_fold_back_artefact(call, limits)) {
             calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
         }
-        events.push(Event { class, calls, phase_set: None });
+        events.push(Event { class, calls, inserted_element: None, phase_set: None });
     }
     events.sort_by(|a, b| change_sort_position(&a.calls[0].change).cmp(&change_sort_position(&b.calls[0].change)));
     assign_phase_sets(&mut events, &links);
