@@ -11,8 +11,8 @@ use crate::genotype::Filter;
 pub(crate) fn filter_differences_of_copies(events: &mut [Event]) {
     let passing = events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
     let mut sources: Vec<(usize, usize, usize)> = passing
-        .filter_map(|event| event.inserted_element.as_ref()?.source.as_ref())
-        .map(|copy| (copy.chrom, copy.range.start, copy.range.end))
+        .flat_map(|event| event.inserted_element.iter().flat_map(|element| &element.copies))
+        .map(|(chrom, range)| (*chrom, range.start, range.end))
         .collect();
     sources.sort_unstable();
     let max_element_bp = *EVENT_MODEL_PARAMS.element_bp.end();

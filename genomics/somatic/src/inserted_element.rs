@@ -4,6 +4,7 @@
 //! An element that is longer than contigs shows as two junctions: its first bases are joined to the target site, and so
 //! are its last bases. Both are placed on the copy of the genome that resembles them most.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -22,6 +23,9 @@ pub struct InsertedElement {
     pub duplication: Range<usize>,
     /// The copy that has both ends of the element; `None` if different copies of a family resemble them.
     pub source: Option<ElementSource>,
+    /// The copies on which reads of the element are placed, as index of the chromosome and 0-based positions: the source,
+    /// or the two copies on which the ends are.
+    pub copies: Vec<(usize, Range<usize>)>,
     /// Number of bases at the ends of the element that the copies lack, such as a poly-A tail.
     pub num_new_bases: usize,
 }
@@ -53,12 +57,14 @@ impl InsertedElement {
                 RetainedSide::Right => (&y[1 - n], &x[1 - m]),
             };
             let source = common_source(first, last);
-            (source.is_some() || are_ends_of_one_family(first, last, genome)).then_some(InsertedElement {
-                chrom,
-                duplication,
-                source,
-                num_new_bases,
-            })
+            let copies = match &source {
+                Some(source) => vec![(source.chrom, source.range.clone())],
+                None => {
+                    let len = copy_len_of_family(first, last, genome)?;
+                    [first, last].map(|end| (end.chrom, kept_range(end, len))).to_vec()
+                }
+            };
+            Some(InsertedElement { chrom, duplication, source, copies, num_new_bases })
         })
     }
 
@@ -96,9 +102,9 @@ fn common_source(first: &Breakend, last: &Breakend) -> Option<ElementSource> {
     })
 }
 
-/// Whether the two ends of an element are on different copies of one family: the copy with its first bases continues
-/// with sequence like its last bases.
-fn are_ends_of_one_family(first: &Breakend, last: &Breakend, genome: &Reference) -> bool {
+/// Length of the copy with the first bases of an element, to the sequence there that resembles its last bases; `None`
+/// unless the two ends are on different copies of one family.
+fn copy_len_of_family(first: &Breakend, last: &Breakend, genome: &Reference) -> Option<usize> {
     let EventModelParams {
         element_bp,
         min_copy_distance_bp,
@@ -109,7 +115,7 @@ fn are_ends_of_one_family(first: &Breakend, last: &Breakend, genome: &Reference)
         ..
     } = EVENT_MODEL_PARAMS;
     if first.chrom == last.chrom && first.pos.abs_diff(last.pos) < min_copy_distance_bp {
-        return false;
+        return None;
     }
     let element = bases_from(first, *element_bp.end(), genome);
     let end = reverse_complement(&bases_from(last, element_end_bases, genome));
@@ -125,7 +131,10 @@ fn are_ends_of_one_family(first: &Breakend, last: &Breakend, genome: &Reference)
             [bin, bin + 1].into_iter().for_each(|bin| _ = shared.entry(bin).or_default().insert(word));
         }
     }
-    shared.values().any(|words| words.len() >= min_shared_words)
+    let most = shared.iter().max_by_key(|(bin, words)| (words.len(), Reverse(**bin)))?;
+    // A bin covers twice its width, so that the copy ends before the end of the bin.
+    let len = ((most.0 + 1) * max_word_shift_bp).min(*element_bp.end());
+    (most.1.len() >= min_shared_words).then_some(len)
 }
 
 /// Whether a word has three different bases or more: others are frequent in repeats of one or two bases.
@@ -133,12 +142,22 @@ fn is_complex(word: &[u8]) -> bool {
     b"ACGT".iter().filter(|base| word.contains(base)).count() > 2
 }
 
+/// The 0-based positions of `len` bases from a breakend into the sequence that is kept there.
+fn kept_range(end: &Breakend, len: usize) -> Range<usize> {
+    match end.side {
+        RetainedSide::Right => end.pos..end.pos + len,
+        RetainedSide::Left => (end.pos + 1).saturating_sub(len)..end.pos + 1,
+    }
+}
+
 /// Up to `len` bases of the genome from a breakend into the sequence that is kept there.
 fn bases_from(end: &Breakend, len: usize, genome: &Reference) -> Vec<u8> {
     let seq = &genome.contigs[end.chrom].seq;
+    let range = kept_range(end, len);
+    let bases = &seq[range.start..range.end.min(seq.len())];
     match end.side {
-        RetainedSide::Right => seq[end.pos..seq.len().min(end.pos + len)].to_vec(),
-        RetainedSide::Left => reverse_complement(&seq[(end.pos + 1).saturating_sub(len)..=end.pos]),
+        RetainedSide::Right => bases.to_vec(),
+        RetainedSide::Left => reverse_complement(bases),
     }
 }
 
@@ -200,6 +219,9 @@ pub(crate) mod tests {
         let target = [(0, 5014, Left), (0, 5000, Right)];
         let found = element([target[0], (0, 10_000, Right)], [(1, 22_999, Left), target[1]]).unwrap();
         assert_eq!((found.source.clone(), found.inserted_len()), (None, None));
+        let [(0, first), (1, last)] = &found.copies[..] else { panic!("{found:?}") };
+        assert!(first.start == 10_000 && (13_000..13_064).contains(&first.end), "{first:?}");
+        assert!(last.end == 23_000 && (19_936..=20_000).contains(&last.start), "{last:?}");
         assert!(element([target[0], (0, 12_999, Left)], [(1, 20_000, Right), target[1]]).is_some());
         // The last bases are not of the family, or the copies have opposite orientations.
         assert_eq!(element([target[0], (0, 10_000, Right)], [(1, 15_000, Left), target[1]]), None);
