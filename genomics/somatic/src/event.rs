@@ -350,6 +350,9 @@ fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usiz
 /// What two changes form together: the class and, if they insert an element, the element.
 type JoinedClass = (EventClass, Option<InsertedElement>);
 
+/// Returns what two calls form together; `None` if they are separate events.
+type JoinTest<'a> = &'a dyn Fn(&VariantCall, &VariantCall) -> Option<JoinedClass>;
+
 /// Makes the events of calls, the best first: of two calls for each pair of changes that form one event. Of an inversion
 /// and of an inserted element both ends agree, of others one; so the former are joined first.
 fn join_calls(calls: Vec<VariantCall>, structural: &[usize], genome: &Reference) -> Vec<Event> {
@@ -362,7 +365,7 @@ fn join_calls(calls: Vec<VariantCall>, structural: &[usize], genome: &Reference)
     let inversion = |a: &VariantCall, b: &VariantCall| {
         are_sides_of_inversion(&a.change, &b.change).then_some((EventClass::Inv, None))
     };
-    let joins: [&dyn Fn(&VariantCall, &VariantCall) -> Option<JoinedClass>; 3] = [&inversion, &element, &other];
+    let joins: [JoinTest<'_>; 3] = [&inversion, &element, &other];
     let mut is_second = vec![false; calls.len()];
     let mut seconds: HashMap<usize, (usize, JoinedClass)> = HashMap::new();
     for join in joins {
