@@ -180,14 +180,10 @@ impl SeedConsensus {
         left..right
     }
 
-    /// Whether a long insertion extends from the seed to the left, and to the right.
-    fn insertion_sides(&self) -> [bool; 2] {
-        let new = self.novel_range();
-        [self.seed.start - new.start >= MIN_INSERTION_BP, new.end - self.seed.end >= MIN_INSERTION_BP]
-    }
-
+    /// Whether a long insertion extends from the seed to the left or to the right.
     fn begins_insertion(&self) -> bool {
-        self.insertion_sides().contains(&true)
+        let new = self.novel_range();
+        (self.seed.start - new.start).max(new.end - self.seed.end) >= MIN_INSERTION_BP
     }
 
     fn branch_points(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> BranchPoints {
@@ -195,10 +191,7 @@ impl SeedConsensus {
             let from = *at - consensus_of_stack.columns.start;
             from >= 0 && from as usize + read.seq.len() <= consensus_of_stack.consensus.len()
         });
-        let [left, right] = self.insertion_sides();
-        let found =
-            BranchPoints::from_reads(all, consensus_of_stack.columns.start, &consensus_of_stack.consensus, &self.seed);
-        BranchPoints { left: found.left.filter(|_| left), right: found.right.filter(|_| right), ..found }
+        BranchPoints::from_reads(all, consensus_of_stack.columns.start, &consensus_of_stack.consensus, &self.seed)
     }
 
     /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
@@ -206,11 +199,8 @@ impl SeedConsensus {
         self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
     }
 
-    /// Whether reads diverge within the trusted range of a long insertion at the seed.
+    /// Whether reads diverge within the trusted range.
     fn branches_in_range(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
-        if !self.begins_insertion() {
-            return false;
-        }
         let within = |c: usize| self.range.contains(&c);
         let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
         left.is_some_and(within) || right.is_some_and(within)
@@ -388,8 +378,8 @@ impl GroupReads<'_> {
         let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
         let all = StackConsensus::from_stack(stacked_reads.iter().collect());
         let seed_consensus = read(&all);
-        // The sequence that begins here may occur at other loci too. Then reads of all loci meet in it and may
-        // outnumber those of this locus.
+        // The sequence that begins here may occur at other loci too, such as bases that both sides of a translocation
+        // have. Then reads of all loci meet in it and may outnumber those of this locus.
         let (consensus_of_stack, seed_consensus) = match seed_consensus {
             Some(seed_consensus) if !seed_consensus.branches_in_range(&stacked_reads, &all) => (all, seed_consensus),
             seed_consensus => {
@@ -399,7 +389,9 @@ impl GroupReads<'_> {
                 let own = branch_points::select_reads_of_seed_locus(&stack, has_seed, &(0..span));
                 let mut own = StackConsensus::from_stack(own.into_iter().map(|i| &stacked_reads[i]).collect());
                 let cut = read(&own)
-                    .filter(|seed_consensus| seed_consensus.is_at_border(&stacked_reads, &own))
+                    .filter(|own_consensus| {
+                        seed_consensus.is_some() || own_consensus.is_at_border(&stacked_reads, &own)
+                    })
                     .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
                 match (cut, seed_consensus) {
                     (Some(cut), _) => {

@@ -103,7 +103,7 @@ impl BranchPoints {
                 diverging_reads[1][from + i] += 1;
             }
             let holds = from <= seed.start && from + end >= seed.end;
-            if holds && differs(seed.start - from..seed.end - from) <= MAX_AGREEING_MISMATCHES {
+            if holds && differs(seed.start - from..seed.end - from) == 0 {
                 left = left.min(from + converges.unwrap_or(0));
                 right = right.max(from + diverges.unwrap_or(end));
             }

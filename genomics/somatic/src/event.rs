@@ -14,6 +14,7 @@ use crate::genotype::{
     phred_of_log_odds,
 };
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::inserted_element::InsertedElement;
 use crate::locus::VariantCall;
 use crate::mixture::probability_of_log_odds;
 use crate::pcr_errors;
@@ -67,6 +68,8 @@ pub struct Event {
     pub class: EventClass,
     /// The genotyped changes of the event, the best first: two for an event with two junctions, otherwise one.
     pub calls: Vec<VariantCall>,
+    /// The inserted element, if the event is one of which both junctions are known.
+    pub inserted_element: Option<InsertedElement>,
     /// 0-based position of the first event in the phase set, if reads show that several events are on the same
     /// haplotype.
     pub phase_set: Option<usize>,
@@ -299,7 +302,7 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
 
 /// Builds the events: merges calls of the same change and combines junctions of one event. Events are sorted by the
 /// position of their first call.
-pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) -> Vec<Event> {
+pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds, genome: &Reference) -> Vec<Event> {
     shared_alleles::limit_quality_by_shared_alleles(&mut calls, thresholds.min_quality);
     adjust_quality_by_frequency(&mut calls, thresholds);
     if thresholds.has_unknown_duplicates {
@@ -307,6 +310,16 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
     }
     filter_two_molecule_calls(&mut calls, thresholds);
     let links = collect_phase_links(&calls);
+    let (kept, structural) = merge_equal_calls(calls);
+    let mut events: Vec<Event> = join_calls(kept, &structural, genome);
+    events.iter_mut().for_each(|event| filter_artefacts(&mut event.calls, thresholds));
+    events.sort_by(|a, b| change_sort_position(&a.calls[0].change).cmp(&change_sort_position(&b.calls[0].change)));
+    assign_phase_sets(&mut events, &links);
+    events
+}
+
+/// Keeps the best call of each change, the best first. Also returns which of them are junctions or single breakends.
+fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usize>) {
     calls.sort_by(|a, b| {
         let loose = |c: &VariantCall| matches!(c.change, Change::Novel { .. });
         let quality = |c: &VariantCall| std::cmp::Reverse(c.genotype.quality as i64);
@@ -331,46 +344,74 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds) ->
             kept.push(call);
         }
     }
-    let mut taken = vec![false; kept.len()];
-    let mut events = Vec::new();
-    for i in 0..kept.len() {
-        if taken[i] {
-            continue;
-        }
-        taken[i] = true;
-        let partner = structural
-            .iter()
-            .copied()
-            .filter(|&j| j > i && !taken[j])
-            .filter_map(|j| paired_event_class(&kept[i].change, &kept[j].change).map(|class| (j, class)))
-            // Of an inversion both ends agree, of the others one.
-            .min_by_key(|(_, class)| *class != EventClass::Inv);
-        let (class, mut calls) = match partner {
-            Some((j, class)) => {
-                taken[j] = true;
-                (class, vec![kept[i].clone(), kept[j].clone()])
+    (kept, structural)
+}
+
+/// What two changes form together: the class and, if they insert an element, the element.
+type JoinedClass = (EventClass, Option<InsertedElement>);
+
+/// Returns what two calls form together; `None` if they are separate events.
+type JoinTest<'a> = &'a dyn Fn(&VariantCall, &VariantCall) -> Option<JoinedClass>;
+
+/// Makes the events of calls, the best first: of two calls for each pair of changes that form one event. Of an inversion
+/// and of an inserted element both ends agree, of others one; so the former are joined first.
+fn join_calls(calls: Vec<VariantCall>, structural: &[usize], genome: &Reference) -> Vec<Event> {
+    let element = |a: &VariantCall, b: &VariantCall| -> Option<JoinedClass> {
+        let passes = [a, b].iter().any(|call| call.genotype.filters.is_empty());
+        let element = passes.then(|| InsertedElement::from_junctions(&a.change, &b.change, genome)).flatten()?;
+        Some((EventClass::Ins, Some(element)))
+    };
+    let other = |a: &VariantCall, b: &VariantCall| Some((class_of_shared_end(&a.change, &b.change)?, None));
+    let inversion = |a: &VariantCall, b: &VariantCall| {
+        are_sides_of_inversion(&a.change, &b.change).then_some((EventClass::Inv, None))
+    };
+    let joins: [JoinTest<'_>; 3] = [&inversion, &element, &other];
+    let mut is_second = vec![false; calls.len()];
+    let mut seconds: HashMap<usize, (usize, JoinedClass)> = HashMap::new();
+    for join in joins {
+        for (n, &i) in structural.iter().enumerate() {
+            let is_single = |j: usize| !is_second[j] && !seconds.contains_key(&j);
+            if !is_single(i) {
+                continue;
             }
-            None => (event_class_of_change(&kept[i].change), vec![kept[i].clone()]),
-        };
-        // Where reads end a few bases beyond the junction, the new sequence is unknown.
-        if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
-            && sequence.len() < MIN_STRUCTURAL_BP
-        {
-            genotype.filters.insert(Filter::ReadEnds);
+            let mut later = structural[n + 1..].iter().copied().filter(|&j| is_single(j));
+            let found = later.find_map(|j| Some((j, join(&calls[i], &calls[j])?)));
+            if let Some((j, class)) = found {
+                is_second[j] = true;
+                seconds.insert(i, (j, class));
+            }
         }
-        // Two junctions confirm each other, unless both have as few molecules as artefacts have, or both turn back:
-        // an inversion has no base twice.
-        let apart = calls.len() > 1 && !calls.iter().all(|call| call.is_fold_back);
-        let limits = if apart { [LOCAL_ARTEFACT_LIMIT; 2] } else { [INVERTED_ARTEFACT_LIMIT, LOCAL_ARTEFACT_LIMIT] };
-        let limits = if thresholds.has_fold_back_artefacts { limits } else { [RARE_ARTEFACT_LIMIT, NO_ARTEFACT_LIMIT] };
-        if calls.iter().all(|call| may_be_fold_back_artefact(call, limits)) {
-            calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
-        }
-        events.push(Event { class, calls, phase_set: None });
     }
-    events.sort_by(|a, b| change_sort_position(&a.calls[0].change).cmp(&change_sort_position(&b.calls[0].change)));
-    assign_phase_sets(&mut events, &links);
-    events
+    let firsts = (0..calls.len()).filter(|&i| !is_second[i]);
+    firsts
+        .map(|i| match seconds.remove(&i) {
+            Some((j, (class, inserted_element))) => {
+                Event { class, calls: vec![calls[i].clone(), calls[j].clone()], inserted_element, phase_set: None }
+            }
+            None => {
+                let class = event_class_of_change(&calls[i].change);
+                Event { class, calls: vec![calls[i].clone()], inserted_element: None, phase_set: None }
+            }
+        })
+        .collect()
+}
+
+/// Adds filters to the calls of an event that ends of reads or fold-back artefacts may have made.
+fn filter_artefacts(calls: &mut [VariantCall], thresholds: &CallThresholds) {
+    // Where reads end a few bases beyond the junction, the new sequence is unknown.
+    if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = calls
+        && sequence.len() < MIN_STRUCTURAL_BP
+    {
+        genotype.filters.insert(Filter::ReadEnds);
+    }
+    // Two junctions confirm each other, unless both have as few molecules as artefacts have, or both turn back: an
+    // inversion has no base twice.
+    let apart = calls.len() > 1 && !calls.iter().all(|call| call.is_fold_back);
+    let limits = if apart { [LOCAL_ARTEFACT_LIMIT; 2] } else { [INVERTED_ARTEFACT_LIMIT, LOCAL_ARTEFACT_LIMIT] };
+    let limits = if thresholds.has_fold_back_artefacts { limits } else { [RARE_ARTEFACT_LIMIT, NO_ARTEFACT_LIMIT] };
+    if calls.iter().all(|call| may_be_fold_back_artefact(call, limits)) {
+        calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
+    }
 }
 
 /// Converts deletions and tandem duplications below 50 bp that were found as junctions to small variants. If another
@@ -433,33 +474,28 @@ pub(crate) fn event_class_of_change(change: &Change) -> EventClass {
     }
 }
 
-/// The class of the event that two changes form together; `None` if they are separate events.
-fn paired_event_class(a: &Change, b: &Change) -> Option<EventClass> {
+/// Whether two junctions are the two sides of an inversion.
+fn are_sides_of_inversion(a: &Change, b: &Change) -> bool {
+    let (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) = (a, b) else { return false };
+    let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
+    let both = |l, r| inverted(x, l) && inverted(y, r);
+    (both(RetainedSide::Left, RetainedSide::Right) || both(RetainedSide::Right, RetainedSide::Left))
+        && x.iter().zip(y).all(|(x, y)| are_breakends_near(x, y, MAX_PARTNER_JUNCTION_DISTANCE_BP))
+}
+
+/// The class of the event that two changes with one common end form: an insertion of which two sides are known, a copy
+/// inserted elsewhere, or a reciprocal translocation. `None` if they are separate events.
+fn class_of_shared_end(a: &Change, b: &Change) -> Option<EventClass> {
+    let faces =
+        |p: &Breakend, q: &Breakend| are_breakends_near(p, q, MAX_PARTNER_JUNCTION_DISTANCE_BP) && p.side != q.side;
     match (a, b) {
-        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
-            (are_breakends_near(x, y, MAX_PARTNER_JUNCTION_DISTANCE_BP) && x.side != y.side).then_some(EventClass::Ins)
-        }
+        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => faces(x, y).then_some(EventClass::Ins),
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
-            let both = |l, r| inverted(x, l) && inverted(y, r);
-            if (both(RetainedSide::Left, RetainedSide::Right) || both(RetainedSide::Right, RetainedSide::Left))
-                && are_breakends_near(&x[0], &y[0], MAX_PARTNER_JUNCTION_DISTANCE_BP)
-                && are_breakends_near(&x[1], &y[1], MAX_PARTNER_JUNCTION_DISTANCE_BP)
-            {
-                return Some(EventClass::Inv);
-            }
-            // A copy inserted elsewhere or a reciprocal translocation: both junctions start at one position, to
-            // different sides.
-            x.iter().enumerate().find_map(|(i, p)| {
-                y.iter().enumerate().find_map(|(j, q)| {
-                    let (other, another) = (&x[1 - i], &y[1 - j]);
-                    (are_breakends_near(p, q, MAX_PARTNER_JUNCTION_DISTANCE_BP)
-                        && p.side != q.side
-                        && other.chrom == another.chrom
-                        && other.side != another.side)
-                        .then_some(EventClass::Bnd)
-                })
-            })
+            let is_joined = |(m, n): (usize, usize)| {
+                let (other, another) = (&x[1 - m], &y[1 - n]);
+                faces(&x[m], &y[n]) && other.chrom == another.chrom && other.side != another.side
+            };
+            [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter().any(is_joined).then_some(EventClass::Bnd)
         }
         _ => None,
     }

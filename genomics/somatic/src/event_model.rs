@@ -7,6 +7,8 @@
 //! nothing, whether it is the next base of the genome or the first base of a second copy. `docs/model/event.md` defines
 //! the costs.
 
+use std::ops::RangeInclusive;
+
 use crate::affine_alignment::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
 use crate::minisatellite::{
@@ -42,6 +44,32 @@ pub(crate) struct EventModelParams {
     /// Source: chosen, the margin of the window. If higher: longer duplications and deletions cost as little as nearby
     /// ones.
     pub(crate) max_local_junction_bp: usize,
+    /// Length of the target-site duplication of an inserted element. Unit: bp. Source: chosen; L1 and Alu elements make 7
+    /// to 20 bp, and the microhomology of the junctions shortens or lengthens what is seen. If higher: with a wider
+    /// range, more junctions of other events are joined.
+    pub(crate) target_site_duplication_bp: RangeInclusive<usize>,
+    /// Length of the copy from which an element comes. Unit: bp. Source: chosen; more than the overlap of the two
+    /// junctions of a reciprocal translocation, and the longest mobile elements of the human genome, endogenous
+    /// retroviruses, have 9.5 kb. If higher: with a wider range, more junctions of other events are joined.
+    pub(crate) element_bp: RangeInclusive<usize>,
+    /// Minimum distance between the other ends of two junctions that are on different copies. Nearer ones are the two
+    /// sides of a break, as in inversions and reciprocal translocations, or the ends of a longer copy. Unit: bp. Source:
+    /// chosen, more than an element and the bases at its end. If higher: fewer elements with ends on two copies are
+    /// joined.
+    pub(crate) min_copy_distance_bp: usize,
+    /// Number of bases at the end of an element that are searched for in the copy at its beginning. Unit: bases. Source:
+    /// chosen. If higher: more words are shared, also by chance.
+    pub(crate) element_end_bases: usize,
+    /// Length of the words that two copies of a family share. Unit: bases. Source: chosen. If higher: diverged copies
+    /// share fewer words.
+    pub(crate) family_word_bases: usize,
+    /// Minimum number of different words in the same order and distance that two copies of a family share. Unit: words.
+    /// Source: chosen; unrelated sequences share less than one, copies that differ in a fifth of their bases 30. If
+    /// higher: elements with ends on diverged copies stay two junctions.
+    pub(crate) min_shared_words: usize,
+    /// Width of the bins for the distances between shared words; copies differ by short indels. Unit: bp. Source:
+    /// chosen. If higher: more words are shared, also by chance.
+    pub(crate) max_word_shift_bp: usize,
 }
 
 /// Values of the costs of the event model (`docs/model/event.md`).
@@ -53,6 +81,13 @@ pub(crate) const EVENT_MODEL_PARAMS: EventModelParams = EventModelParams {
     repeat_place: 69,
     distant_position: 2180,
     max_local_junction_bp: 600,
+    target_site_duplication_bp: 4..=30,
+    element_bp: 100..=10_000,
+    min_copy_distance_bp: 11_000,
+    element_end_bases: 300,
+    family_word_bases: 11,
+    min_shared_words: 8,
+    max_word_shift_bp: 32,
 };
 
 /// Cost of a jump to another position in the window of the genome.

@@ -184,9 +184,9 @@ impl GenotypingUnit<'_> {
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
         }
         ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
-        let mut events = event::build_events(calls, &thresholds);
+        let mut events = event::build_events(calls, &thresholds, &genome);
         event::convert_short_junctions_to_alleles(&mut events, &genome);
-        element_insertion::join_element_junctions(&mut events, &genome);
+        element_insertion::filter_differences_of_copies(&mut events);
         ledger.add_produced("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
             let outside = drop_events_outside_targets(&mut events, &targets, option.padding_bp, &mut ledger);

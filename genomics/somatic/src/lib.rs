@@ -58,6 +58,7 @@ pub mod locus_ranges;
 pub mod adjacent_substitutions;
 mod tumour_only;
 mod shared_alleles;
+pub mod inserted_element;
 pub mod event;
 mod element_insertion;
 pub mod read_pileup;

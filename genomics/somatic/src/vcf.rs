@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use genuma_reads::fasta::Reference;
 
-use crate::element_insertion::ElementSource;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
+use crate::inserted_element::ElementSource;
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;

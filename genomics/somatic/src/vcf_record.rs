@@ -7,9 +7,9 @@ use genuma_reads::fasta::Reference;
 use serde::Serialize;
 
 use crate::change::{Breakend, Change, RetainedSide};
-use crate::element_insertion::{ElementSource, InsertedElement};
 use crate::event::{Event, EventClass};
 use crate::genotype::GenotypingResult;
+use crate::inserted_element::{ElementSource, InsertedElement};
 use crate::locus::VariantCall;
 
 /// One VCF record. Positions are 1-based.
@@ -220,8 +220,8 @@ impl RecordBuilder<'_> {
                 EventClass::Del | EventClass::Dup | EventClass::Inv => {
                     vec![self.build_symbolic_record(call, ends, inserted, *homology)]
                 }
-                class => match (class == EventClass::Ins).then(|| self.build_element_record()).flatten() {
-                    Some(record) => vec![record],
+                _ => match &self.event_calls.inserted_element {
+                    Some(element) => vec![self.build_element_record(element)],
                     None => (0..)
                         .zip(&self.event_calls.calls)
                         .flat_map(|(n, call)| self.build_breakend_records(n, call))
@@ -355,19 +355,18 @@ impl RecordBuilder<'_> {
     }
 
     /// Builds the record of an inserted element of which both junctions are known. POS is the base before the target-site
-    /// duplication, the leftmost position of the insertion. `None` if the calls are not those of an inserted element.
-    fn build_element_record(&self) -> Option<VcfRecord> {
-        let [first, second] = &self.event_calls.calls[..] else { return None };
-        let element = InsertedElement::from_junctions(&first.change, &second.change, self.genome)?;
+    /// duplication, the leftmost position of the insertion.
+    fn build_element_record(&self, element: &InsertedElement) -> VcfRecord {
         let before = element.duplication.start.saturating_sub(1);
         let structural = StructuralVariantFields {
             len: element.inserted_len().map(|len| len as i64),
             end: Some(before + 1),
             junctions: vec![flanking_breakends(element.chrom, before, before + 1)],
-            source: element.source,
+            source: element.source.clone(),
             ..StructuralVariantFields::default()
         };
-        Some(VcfRecord { structural: Some(structural), ..self.new_record(element.chrom, before + 1, first) })
+        let call = &self.event_calls.calls[0];
+        VcfRecord { structural: Some(structural), ..self.new_record(element.chrom, before + 1, call) }
     }
 
     /// Bases of the microhomology on the forward strand at the first end, if the reference bases beyond one end equal

@@ -3,6 +3,7 @@
 
 use crate::common::Rng;
 use genuma_reads::TrimCounts;
+use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
@@ -25,6 +26,12 @@ const CLEAN: CallThresholds = CallThresholds {
     min_molecules: 3,
 };
 const FOLDING: CallThresholds = CallThresholds { has_fold_back_artefacts: true, ..CLEAN };
+
+/// Two sequences of unknown bases.
+fn genome() -> Reference {
+    let contig = |name: &str| Contig { name: name.into(), seq: vec![b'N'; 100_000] };
+    Reference::from_contigs(vec![contig("chr1"), contig("chr2")])
+}
 
 fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
     let genotype = GenotypingResult { quality, ..GenotypingResult::default() };
@@ -77,7 +84,7 @@ fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
 /// Class and changes of each event. Asserts that the order of the changes does not matter.
 fn events_of_changes(changes: &[Change]) -> Vec<(EventClass, Vec<Change>)> {
     let run = |calls: Vec<VariantCall>| -> Vec<(EventClass, Vec<Change>)> {
-        let found = build_events(calls, &CLEAN);
+        let found = build_events(calls, &CLEAN, &genome());
         found.into_iter().map(|e| (e.class, e.calls.into_iter().map(|c| c.change).collect())).collect()
     };
     let calls: Vec<VariantCall> = changes.iter().enumerate().map(|(i, c)| call(c.clone(), i, 50.0)).collect();
@@ -120,7 +127,7 @@ fn copies_of_a_call_are_one_and_the_best_stays() {
     for seed in 0..10 {
         let mut shuffled = calls.to_vec();
         Rng(seed).shuffle(&mut shuffled);
-        let found = build_events(shuffled, &CLEAN);
+        let found = build_events(shuffled, &CLEAN, &genome());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].calls.len(), found[0].calls[0].locus), (1, 2));
     }
@@ -174,6 +181,19 @@ fn a_dispersed_copy_is_one_event() {
 }
 
 #[test]
+fn both_junctions_of_an_inserted_element_are_one_event() {
+    let element = [junction((0, 5014, L), (1, 20_000, R)), junction((0, 5000, R), (1, 22_999, L))];
+    assert_eq!(classes(&element), [(EventClass::Ins, 2)]);
+    // A translocation breaks the genome beside the copy from which the element comes.
+    let beside = junction((0, 70_000, R), (1, 19_993, L));
+    let both = [element.to_vec(), vec![beside]].concat();
+    assert_eq!(classes(&both), [(EventClass::Ins, 2), (EventClass::Bnd, 1)]);
+    // Without target-site duplication both junctions have one common end.
+    let other = [junction((0, 4999, L), (1, 20_000, R)), junction((0, 5000, R), (1, 22_999, L))];
+    assert_eq!(classes(&other), [(EventClass::Bnd, 2)]);
+}
+
+#[test]
 fn a_reciprocal_translocation_is_one_event() {
     let same_way = [junction((0, 999, L), (1, 5000, R)), junction((0, 1000, R), (1, 4999, L))];
     let turned = [junction((0, 999, L), (1, 4999, L)), junction((0, 1000, R), (1, 5000, R))];
@@ -222,7 +242,7 @@ fn events_come_by_position_and_nothing_is_lost() {
 }
 
 fn reasons(calls: &[VariantCall], library: &CallThresholds) -> Vec<Vec<Filter>> {
-    let found = build_events(calls.to_vec(), library);
+    let found = build_events(calls.to_vec(), library, &genome());
     found.iter().flat_map(|e| &e.calls).map(|c| c.genotype.filters.iter().copied().collect()).collect()
 }
 
@@ -272,7 +292,11 @@ fn mutations_of_a_frequently_mutated_tumour_outweigh_germline_variants_where_the
             doubtful.genotype.filters.insert(Filter::LowQuality);
             calls.push(doubtful);
         }
-        build_events(calls, thresholds).iter().take(2).map(|e| e.calls[0].genotype.filters.is_empty()).collect()
+        build_events(calls, thresholds, &genome())
+            .iter()
+            .take(2)
+            .map(|e| e.calls[0].genotype.filters.is_empty())
+            .collect()
     };
     assert_eq!(qualities(&library(true)), [true, false]);
     assert_eq!(qualities(&library(false)), [false, false]);
@@ -295,7 +319,7 @@ fn the_two_junctions_of_an_inversion_bear_each_other_out() {
             rare(junction((0, 1000, R), (0, 1400, R)), alternative, 30),
         ]
     };
-    let found: Vec<Event> = build_events(two(6).to_vec(), &FOLDING);
+    let found: Vec<Event> = build_events(two(6).to_vec(), &FOLDING, &genome());
     assert_eq!((found.len(), found[0].class), (1, EventClass::Inv));
     assert!(found[0].calls.iter().all(|c| c.genotype.filters.is_empty()));
     // One such junction alone is filtered, and so are two if they are as rare as artefacts.
@@ -353,7 +377,7 @@ fn phased(calls: Vec<VariantCall>) -> Vec<(usize, Option<usize>)> {
         Change::Allele { pos, .. } => pos,
         _ => panic!("{e:?}"),
     };
-    build_events(calls, &CLEAN).iter().map(|e| (at(e), e.phase_set)).collect()
+    build_events(calls, &CLEAN, &genome()).iter().map(|e| (at(e), e.phase_set)).collect()
 }
 
 #[test]

@@ -12,6 +12,7 @@ use genuma_somatic::export_tables::{MafGeneAnnotation, build_bedpe_table, build_
 use genuma_somatic::genotype::{
     AlleleSupport, ErrorFrequency, Filter, GenotypingResult, Log10LikelihoodRatios, TumourSupport,
 };
+use genuma_somatic::inserted_element::InsertedElement;
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
@@ -95,7 +96,7 @@ fn call(change: Change) -> VariantCall {
 }
 
 fn event(class: EventClass, changes: impl IntoIterator<Item = Change>) -> Event {
-    Event { class, calls: changes.into_iter().map(call).collect(), phase_set: None }
+    Event { class, calls: changes.into_iter().map(call).collect(), inserted_element: None, phase_set: None }
 }
 
 fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
@@ -194,7 +195,9 @@ fn an_inserted_element_is_one_record_with_its_copy() {
     let expected = format!(
         "chr1\t20\tg1\tT\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=131;END=20;INSSOURCE=chr2:31-150:-;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
     );
-    assert_eq!(texts(&[event(EventClass::Ins, [first, last])], &genome), [expected]);
+    let inserted_element = InsertedElement::from_junctions(&first, &last, &genome);
+    let insertion = Event { inserted_element, ..event(EventClass::Ins, [first, last]) };
+    assert_eq!(texts(&[insertion], &genome), [expected]);
 }
 
 /// The rearrangement of section 5.4 of the specification: sequences 2, 13 and 17 with known bases at its breakends.

@@ -89,6 +89,7 @@ fn events(genome: &Reference) -> Vec<Event> {
     let event = |changes: Vec<Change>| Event {
         class: if changes.len() == 2 { EventClass::Ins } else { event_class_of_change(&changes[0]) },
         calls: changes.into_iter().map(|c| call(c, &[])).collect(),
+        inserted_element: None,
         phase_set: None,
     };
     changes.into_iter().map(event).collect()
@@ -286,6 +287,7 @@ fn finished(on_reference: bool) -> FinishedCall {
     let event = |supporting: &[u32]| Event {
         class: EventClass::Indel,
         calls: vec![call(change.clone(), supporting)],
+        inserted_element: None,
         phase_set: None,
     };
     let pairs: Vec<RecruitedPair> = (0..5).map(pair).collect();
