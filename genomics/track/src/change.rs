@@ -1,6 +1,8 @@
 //! Converts VCF records to junctions: pairs of reference positions that become adjacent, with inserted bases between
 //! them.
 
+use std::ops::Range;
+
 use crate::error::Error;
 
 /// Maximum number of deleted bases, and of inserted bases, of a small change. The two ends of a larger change are
@@ -196,22 +198,11 @@ impl TrackedChange {
                 }
             }
             "<INS>" => {
-                let known = |text: &Option<String>| {
-                    text.as_deref().filter(|t| are_bases(&t.to_ascii_uppercase())).map(str::to_ascii_uppercase)
-                };
-                let [whole, before, behind] = record.inserted.each_ref().map(known);
-                let (here, next) = (end(start, Left), end(start + 1, Right));
-                if let Some(whole) = whole {
-                    vec![join_breakends(here, whole.as_bytes(), next)]
-                } else {
-                    let before = before.map(|b| Junction { from: Some(here), inserted: b.into_bytes(), to: None });
-                    let behind = behind.map(|b| Junction { from: None, inserted: b.into_bytes(), to: Some(next) });
-                    let known: Vec<Junction> = before.into_iter().chain(behind).collect();
-                    if known.is_empty() {
-                        return Ok(Err((record, "an insertion without its sequence")));
-                    }
-                    known
+                let junctions = insertion_junctions(&record.inserted, end(start, Left), end(start + 1, Right));
+                if junctions.is_empty() {
+                    return Ok(Err((record, "an insertion without its sequence")));
                 }
+                junctions
             }
             "<BND>" | "<TRA>" => {
                 let (Some((chrom, pos)), Some(joined)) = (&record.mate, record.connection_type.as_deref()) else {
@@ -246,23 +237,12 @@ impl TrackedChange {
                     return Ok(Err((record, "its alleles have ambiguous bases")));
                 }
                 expected = Some(record.reference.clone());
-                let (old, new) = (record.reference.as_bytes(), alternate.as_bytes());
-                let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
-                let (old, new) = (&old[..old.len() - same_end], &new[..new.len() - same_end]);
-                let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-                let (old, new) = (&old[same..], &new[same..]);
-                if old.is_empty() && new.is_empty() {
+                let Some((changed, replaced, inserted)) = trim_common_ends(&record.reference, &alternate, start) else {
                     return wrong("REF and ALT are the same");
-                }
-                class = match (old.len(), new.len()) {
-                    (1, 1) => ChangeClass::Snv,
-                    (a, b) if a == b && a <= MAX_SMALL_CHANGE_BP => ChangeClass::Mnv,
-                    (a, b) if a.max(b) <= MAX_SMALL_CHANGE_BP => ChangeClass::Indel,
-                    _ => ChangeClass::Sv,
                 };
-                let begin = start + same;
-                let from = begin.checked_sub(1).map(|pos| end(pos, Left));
-                vec![Junction { from, inserted: new.to_vec(), to: Some(end(begin + old.len(), Right)) }]
+                class = replaced;
+                let from = changed.start.checked_sub(1).map(|pos| end(pos, Left));
+                vec![Junction { from, inserted, to: Some(end(changed.end, Right)) }]
             }
         };
         Ok(Ok(TrackedChange { class, junctions, reference: expected, record }))
@@ -275,6 +255,42 @@ impl TrackedChange {
         all.sort();
         all
     }
+}
+
+/// Junctions of an insertion between two breakends: one if the whole inserted sequence is known, else those of the known
+/// ends of the sequence. `inserted` is the whole sequence, its beginning and its end.
+fn insertion_junctions(inserted: &[Option<String>; 3], here: Breakend, next: Breakend) -> Vec<Junction> {
+    let known = |text: &Option<String>| {
+        text.as_deref().filter(|t| are_bases(&t.to_ascii_uppercase())).map(str::to_ascii_uppercase)
+    };
+    let [whole, before, behind] = inserted.each_ref().map(known);
+    if let Some(whole) = whole {
+        return vec![join_breakends(here, whole.as_bytes(), next)];
+    }
+    let before = before.map(|b| Junction { from: Some(here), inserted: b.into_bytes(), to: None });
+    let behind = behind.map(|b| Junction { from: None, inserted: b.into_bytes(), to: Some(next) });
+    before.into_iter().chain(behind).collect()
+}
+
+/// Removes the bases that both alleles have at their end and at their beginning. Returns the range of reference
+/// positions that are replaced, the class of the change, and the new bases; `None` if the alleles are equal.
+fn trim_common_ends(reference: &str, alternate: &str, start: usize) -> Option<(Range<usize>, ChangeClass, Vec<u8>)> {
+    let (old, new) = (reference.as_bytes(), alternate.as_bytes());
+    let same_end = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[..old.len() - same_end], &new[..new.len() - same_end]);
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    if old.is_empty() && new.is_empty() {
+        return None;
+    }
+    let class = match (old.len(), new.len()) {
+        (1, 1) => ChangeClass::Snv,
+        (a, b) if a == b && a <= MAX_SMALL_CHANGE_BP => ChangeClass::Mnv,
+        (a, b) if a.max(b) <= MAX_SMALL_CHANGE_BP => ChangeClass::Indel,
+        _ => ChangeClass::Sv,
+    };
+    let begin = start + same;
+    Some((begin..begin + old.len(), class, new.to_vec()))
 }
 
 /// Parses the ALT column of a breakend record: `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4). `here` is the
