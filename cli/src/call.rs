@@ -366,7 +366,7 @@ pub(crate) struct DistributedOutputOptions<'a> {
 
 /// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
 /// opened before that step, so that a folder without write permission is an error at the start.
-pub(crate) fn finish_distributed_call(
+pub(crate) fn judge_and_write_distributed_call(
     job: &CallJob,
     outputs: DistributedOutputOptions<'_>,
     watched: &CallWatcher,

@@ -242,7 +242,7 @@ impl Args {
         let done = self.count_and_write(&target, samples, &lanes, &params, Some(&resumable));
         let undivided = signals::enter_critical_section();
         signals::set_interrupt_handler(None);
-        resumable.finish(done.is_ok());
+        resumable.close_work_folder(done.is_ok());
         drop(undivided);
         done
     }

@@ -104,7 +104,7 @@ impl DistributedPlan {
     /// # Errors
     /// The object cannot be read, is no plan, was changed, or was made by another version of genuma.
     pub(crate) fn load(run_store: &RunStore) -> anyhow::Result<Option<DistributedPlan>> {
-        let Some(entry) = run_store.find(PLAN_OBJECT_NAME)? else { return Ok(None) };
+        let Some(entry) = run_store.open_if_exists(PLAN_OBJECT_NAME)? else { return Ok(None) };
         let text = entry.read(0..entry.len())?;
         #[derive(Deserialize)]
         struct PlanVersion {

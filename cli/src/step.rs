@@ -18,7 +18,7 @@ use crate::call::provenance::describe_file;
 use crate::call::result_check::BlockingWarnings;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
-use crate::call::{DistributedOutputOptions, finish_distributed_call};
+use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
 use crate::{command_line, logging, size_format};
@@ -194,7 +194,7 @@ fn run_task(
         provenance,
     };
     let outputs = DistributedOutputOptions { out, options, warnings: plan.warnings.clone(), rule };
-    finish_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
+    judge_and_write_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 

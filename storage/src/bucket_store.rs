@@ -102,13 +102,13 @@ impl BucketStore {
         match upload.upload_if_absent(len)? {
             Some(is_published) => Ok(is_published),
             // The service cannot exclude that two processes publish at the same moment.
-            None if self.find(name)?.is_some() => Ok(false),
+            None if self.open_if_exists(name)?.is_some() => Ok(false),
             None => upload.upload_single(len).map(|()| true),
         }
     }
 
     /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
-    pub fn find(&self, name: &str) -> Result<Option<BucketObject>, Error> {
+    pub fn open_if_exists(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.
         let first = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };

@@ -54,7 +54,7 @@ impl FolderStore {
     }
 
     /// Finds the object `name`; `None` if it does not exist. See [`RunStore::find`](crate::RunStore::find).
-    pub fn find(&self, name: &str) -> Result<Option<FolderObject>, Error> {
+    pub fn open_if_exists(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {
             Some(file) => file,

@@ -104,12 +104,14 @@ impl RunStore {
     ///
     /// # Errors
     /// The folder or bucket does not exist, cannot be reached within the retry timeout, or rejects the request.
-    pub fn find(&self, name: &str) -> Result<Option<StoredObject>, Error> {
+    pub fn open_if_exists(&self, name: &str) -> Result<Option<StoredObject>, Error> {
         let name = check_object_name(name)?;
         Ok(match &self.0 {
-            Backend::Folder(folder) => folder.find(name)?.map(|found| StoredObject(FoundObject::Folder(found))),
+            Backend::Folder(folder) => {
+                folder.open_if_exists(name)?.map(|found| StoredObject(FoundObject::Folder(found)))
+            }
             Backend::Bucket(bucket) => {
-                bucket.find(name)?.map(|found| StoredObject(FoundObject::Bucket(Arc::clone(bucket), found)))
+                bucket.open_if_exists(name)?.map(|found| StoredObject(FoundObject::Bucket(Arc::clone(bucket), found)))
             }
         })
     }

@@ -146,7 +146,7 @@ impl StepOutput {
     /// # Errors
     /// The object cannot be read, is damaged, or was made for a call with other inputs or parameters.
     pub fn find_step_output(store: &RunStore, label: &StepOutputId<'_>) -> Result<Option<StepOutput>, Error> {
-        let Some(entry) = store.find(label.name)? else { return Ok(None) };
+        let Some(entry) = store.open_if_exists(label.name)? else { return Ok(None) };
         let (name, len) = (entry.to_string(), entry.len());
         let damaged = |what| Error::Damaged { object: name.clone(), what };
         let tail = entry.read(len.saturating_sub(TAIL_READ_BYTES)..len)?;

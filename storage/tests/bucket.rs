@@ -68,7 +68,7 @@ fn tour(store: &RunStore) -> Vec<(String, Vec<u8>)> {
     publish_bytes(store, "gone", b"x").unwrap();
     store.remove("gone").unwrap();
     store.remove("gone").unwrap();
-    assert!(store.find("gone").unwrap().is_none());
+    assert!(store.open_if_exists("gone").unwrap().is_none());
     let mut got = Vec::new();
     for name in store.object_names().unwrap() {
         let object = find_object(store, &name);
@@ -151,7 +151,7 @@ fn arrives(bucket: &'static str, fault: Fault) {
     assert_eq!(x.read(1..200_000).unwrap(), bytes[1..200_000], "{fault:?}");
     assert_eq!(setup.store.object_names().unwrap(), ["small", "x"]);
     setup.store.remove("x").unwrap();
-    assert!(setup.store.find("x").unwrap().is_none());
+    assert!(setup.store.open_if_exists("x").unwrap().is_none());
     assert!(setup.is_clean());
 }
 
@@ -229,7 +229,7 @@ fn lasting_faults_are_reported_with_object_and_attempts() {
     }
     setup.proxy.follow(|_| Fault::Status(503));
     let message = [
-        setup.store.find("x").map(drop).unwrap_err().to_string(),
+        setup.store.open_if_exists("x").map(drop).unwrap_err().to_string(),
         setup.store.remove("x").unwrap_err().to_string(),
         setup.store.object_names().unwrap_err().to_string(),
         publish_bytes(&setup.store, "x", b"x").unwrap_err().to_string(),
@@ -251,7 +251,7 @@ fn a_refused_connection_is_reported() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = BucketOptions { retry_timeout: Duration::from_millis(200), ..options(free) };
     let store = RunStore::open_with_options("s3://b", scratch.path(), &options).unwrap();
-    let message = store.find("x").unwrap_err().to_string();
+    let message = store.open_if_exists("x").unwrap_err().to_string();
     assert!(message.starts_with("cannot read s3://b/x: Connection refused (os error 111); tried "), "{message}");
 }
 
@@ -303,7 +303,7 @@ fn a_missing_bucket_is_distinguished_from_a_missing_object() {
     let scratch = setup.scratch.path();
     let store = RunStore::open_with_options("s3://not-there/runs", scratch, &options(setup.server.port)).unwrap();
     let results = [
-        store.find("x").map(drop),
+        store.open_if_exists("x").map(drop),
         store.object_names().map(drop),
         publish_bytes(&store, "x", b"x"),
         publish_bytes(&store, "x", &noise(200_000, 1)),
@@ -312,7 +312,7 @@ fn a_missing_bucket_is_distinguished_from_a_missing_object() {
         let message = result.unwrap_err().to_string();
         assert_eq!(message, "s3://not-there/runs: this bucket does not exist; create it, or check its name");
     }
-    assert!(setup.store.find("x").unwrap().is_none());
+    assert!(setup.store.open_if_exists("x").unwrap().is_none());
 }
 
 #[test]
@@ -324,7 +324,9 @@ fn wrong_or_missing_credentials_are_reported() {
         Ok(strict) => {
             strict.make("closed");
             let store = RunStore::open_with_options("s3://closed", scratch.path(), &options(strict.port)).unwrap();
-            for (doing, result) in [("read", store.find("x").map(drop)), ("write", publish_bytes(&store, "x", b"x"))] {
+            for (doing, result) in
+                [("read", store.open_if_exists("x").map(drop)), ("write", publish_bytes(&store, "x", b"x"))]
+            {
                 let message = result.unwrap_err().to_string();
                 let start = format!("cannot {doing} s3://closed/x: InvalidAccessKeyId: ");
                 assert!(
@@ -352,7 +354,7 @@ fn wrong_or_missing_credentials_are_reported() {
     assert!(message.starts_with("gs://b/p: the environment variables do not configure access: "), "{message}");
     // No machine has this address.
     let store = with(&[("AWS_METADATA_ENDPOINT", "http://169.254.0.1")]).unwrap();
-    let message = store.find("x").unwrap_err().to_string();
+    let message = store.open_if_exists("x").unwrap_err().to_string();
     assert!(message.starts_with("cannot read s3://b/p/x: no credentials: set AWS_ACCESS_KEY_ID and "), "{message}");
 }
 

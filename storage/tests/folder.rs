@@ -20,11 +20,11 @@ fn objects_appear_complete_under_their_names() {
     assert_eq!(store.to_string(), place.to_str().unwrap());
     store.create_folder().unwrap();
     store.create_folder().unwrap();
-    assert!(store.find("x").unwrap().is_none());
+    assert!(store.open_if_exists("x").unwrap().is_none());
     let temp_object = store.create_temp_object("x").unwrap();
     assert_eq!(temp_object.path().parent(), Some(&*place.canonicalize().unwrap()));
     fs::write(temp_object.path(), b"one").unwrap();
-    assert!(store.find("x").unwrap().is_none());
+    assert!(store.open_if_exists("x").unwrap().is_none());
     assert!(store.object_names().unwrap().is_empty());
     store.publish(temp_object, "x").unwrap();
     publish_bytes(&store, "w", b"").unwrap();
@@ -125,7 +125,7 @@ fn errors_are_reported() {
     let missing = folder.path().join("missing");
     let message = |store: &RunStore| {
         [
-            store.find("x").map(drop),
+            store.open_if_exists("x").map(drop),
             store.object_names().map(drop),
             store.remove("x"),
             store.create_temp_object("x").map(drop),
@@ -137,7 +137,7 @@ fn errors_are_reported() {
     }
     let store = store(folder.path());
     for name in ["../x", ".x", "", "a/b"] {
-        assert!(matches!(store.find(name), Err(Error::InvalidObjectName { .. })), "{name}");
+        assert!(matches!(store.open_if_exists(name), Err(Error::InvalidObjectName { .. })), "{name}");
         assert!(matches!(store.create_temp_object(name), Err(Error::InvalidObjectName { .. })), "{name}");
         assert!(matches!(store.remove(name), Err(Error::InvalidObjectName { .. })), "{name}");
     }
@@ -159,7 +159,7 @@ fn errors_are_reported() {
     assert_eq!(x.fetch_range(0..5).unwrap_err().to_string(), cut);
     assert_eq!(x.read(0..3).unwrap(), b"123");
     fs::create_dir(folder.path().join("d")).unwrap();
-    assert!(store.find("d").unwrap_err().to_string().ends_with("not a file"));
+    assert!(store.open_if_exists("d").unwrap_err().to_string().ends_with("not a file"));
 }
 
 #[test]

@@ -186,7 +186,12 @@ impl InstanceBatch {
 
     /// Creates a complete batch of one chunk.
     #[cfg(fuzzing)]
-    pub(crate) fn from_templates(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: ReadInputMode) -> Self {
+    pub(crate) fn new_complete_batch(
+        number: u64,
+        first: u64,
+        templates: &[[ReadRef<'_>; 2]],
+        feed: ReadInputMode,
+    ) -> Self {
         let batch = InstanceBatch::new_empty_batch(number, first);
         let mut chunk = TextChunk::default();
         templates.iter().for_each(|template| chunk.push_template(template, feed));

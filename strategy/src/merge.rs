@@ -72,6 +72,6 @@ pub(crate) trait AssignedBatches {
 }
 
 /// Converts a read name to text for messages; bytes that are not UTF-8 are replaced.
-pub(crate) fn name_for_message(name: &[u8]) -> String {
+pub(crate) fn read_name_to_text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

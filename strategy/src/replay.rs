@@ -110,7 +110,7 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
 
 /// Returns for each aligner and data set the geometric mean of the parameters of all other aligners on the same data
 /// set.
-pub(crate) fn fit_from_other_aligners(fitted: &FittedApplications) -> FittedApplications {
+pub(crate) fn average_of_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |workload: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
             .iter()

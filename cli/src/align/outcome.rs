@@ -200,7 +200,7 @@ impl AlignOutcome {
             "placement": placed.to_json(),
             "seconds": { "load": s(seconds.load), "align": s(seconds.align), "sort": s(seconds.sort), "whole": s(seconds.total) },
             "worker_seconds": { "map": s(aligned.map_time), "finish": s(aligned.pairing_time), "shape": s(aligned.output_time) },
-            "master_seconds": { "waiting_for_reads": s(aligned.read_wait_time), "writing": s(aligned.write_time) },
+            "master_seconds": { "waiting_for_reads": s(aligned.input_wait_time), "writing": s(aligned.write_time) },
             "workers": workers,
             "cpu_seconds": cost.cpu_s,
             "peak_memory_bytes": cost.peak_bytes,

@@ -123,7 +123,7 @@ impl ResumableCount {
 
     /// Closes the work folder. If the count succeeded, the folder is removed. Otherwise the finished stages stay, and
     /// the log says how to resume.
-    pub(crate) fn finish(self, succeeded: bool) {
+    pub(crate) fn close_work_folder(self, succeeded: bool) {
         let ResumableCount { work, store } = self;
         if succeeded {
             work.remove();

@@ -15,7 +15,7 @@ use noodles_sam as sam;
 use crate::Hit;
 use crate::bgzf::CompressionLevel;
 use crate::scan::{
-    DEFAULT_MAX_MATE_DISTANCE_BP, ReferenceRegion, ReferenceScan, estimate_max_mate_distance, move_best_pair_first,
+    FALLBACK_MAX_INSERT_SIZE_BP, ReferenceRegion, ReferenceScan, estimate_max_insert_size, move_best_pair_first,
 };
 use crate::sort::{self, BamFileWriter, BlockSorter, Sorter};
 use records::RecordEncoder;
@@ -145,7 +145,7 @@ pub fn align_and_write_bam<T: HasTemplate + Sync, E: From<Error>>(
         bam_header,
         sam_header: &sam_header,
         scan,
-        max_mate_distance: DEFAULT_MAX_MATE_DISTANCE_BP,
+        max_mate_distance: FALLBACK_MAX_INSERT_SIZE_BP,
         num_repetitive_sequences,
         sequences_with_dropped_hits,
         sorter,
@@ -321,7 +321,7 @@ impl TemplateMapper<'_> {
             let mut hits = self.find_hits(&mate_sequences(&templates), &near);
             let hits: Vec<[Vec<Hit>; 2]> =
                 std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
-            self.max_mate_distance = estimate_max_mate_distance(&hits).unwrap_or(self.max_mate_distance);
+            self.max_mate_distance = estimate_max_insert_size(&hits).unwrap_or(self.max_mate_distance);
             let is_aligned = |(template, mates): (&UnalignedTemplate<'_>, &[Vec<Hit>; 2])| {
                 [0, 1].map(|m| is_well_aligned(&template.mates[m], &mates[m]))
             };

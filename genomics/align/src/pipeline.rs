@@ -112,7 +112,7 @@ pub struct AlignSummary {
     /// Time that all workers together needed for making SAM text or sorting.
     pub output_time: Duration,
     /// Time that the master of the farm waited for reads.
-    pub read_wait_time: Duration,
+    pub input_wait_time: Duration,
     /// Time that the master needed to write SAM text or to pass records to the sorter.
     pub write_time: Duration,
     /// Number of reads with skipped or dropped placements, by kind (see [`Engine::skipped_reads`]).
@@ -161,7 +161,7 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
             pairing_time,
             output_time,
             skipped_reads,
-            read_wait_time: scheduler.read_wait_time(),
+            input_wait_time: scheduler.input_wait_time(),
             write_time: scheduler.write_time(),
             workers: summary.workers,
         })

@@ -27,7 +27,7 @@ use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
 use self::extend::{GappedAlignment, count_matching_bases, extend_gapped, extend_ungapped};
-pub(crate) use self::mate_pairs::{DEFAULT_MAX_MATE_DISTANCE_BP, estimate_max_mate_distance, move_best_pair_first};
+pub(crate) use self::mate_pairs::{FALLBACK_MAX_INSERT_SIZE_BP, estimate_max_insert_size, move_best_pair_first};
 use self::ranking::sort_and_rank;
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use self::segments::{MIN_SEGMENTS_TO_DROP_DOMINATED, UngappedSegment, drop_dominated_segments, overlap_len};
@@ -471,7 +471,7 @@ impl SequenceBatch {
             let already_covered = list.iter().rev().take(RECENT_SEGMENTS).any(|segment| {
                 segment.diagonal == diagonal
                     && segment.reverse == is_reverse
-                    && segment.scored_range.bases().contains(&q)
+                    && segment.scored_range.base_range().contains(&q)
             });
             if already_covered {
                 continue;
@@ -514,7 +514,7 @@ impl SequenceBatch {
         let mut hits: Vec<Hit> = Vec::with_capacity(segments.len());
         for (i, one) in segments.iter().enumerate() {
             let own = one.query_range(length);
-            let bases = one.scored_range.bases();
+            let bases = one.scored_range.base_range();
             let (from, to) = (one.ref_position(bases.start), one.ref_position(bases.end));
             // The segment is part of a gapped alignment.
             let already_covered = hits.iter().any(|hit| {
@@ -542,7 +542,7 @@ impl SequenceBatch {
     fn make_hit(&self, genome: &Reference, segment: &UngappedSegment, gaps: bool) -> Hit {
         let query = self.oriented(segment.sequence as usize, segment.reverse);
         let reference = &genome.contigs[segment.chrom as usize].seq;
-        let Range { start: from, end: to } = segment.scored_range.bases();
+        let Range { start: from, end: to } = segment.scored_range.base_range();
         let score = segment.scored_range.score;
         let alignment = if gaps {
             extend_gapped(query, reference, segment.diagonal, segment.scored_range)

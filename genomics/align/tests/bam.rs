@@ -122,7 +122,7 @@ impl Made {
         let mut random = Random(11);
         let genome = genome(&mut random);
         let fasta = folder.path().join("genome.fa");
-        genome.write(&fasta).unwrap();
+        genome.write_fasta_file(&fasta).unwrap();
         let pairs = pairs(&genome, n, &mut random);
         Made { folder, genome, pairs }
     }

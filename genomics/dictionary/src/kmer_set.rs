@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// Minimum mean number of k-mers for each value of the prefix by which k-mers are indexed; the mean is less than twice
 /// this, except for the smallest k.
-const KMERS_PER_PREFIX: u64 = 8;
+const MIN_MEAN_KMERS_PER_PREFIX: u64 = 8;
 
 /// A sorted set of canonical k-mers. Each k-mer can be marked as taken, once.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub(crate) fn shift_base_into_kmer(kmer: KmerOnBothStrands, code: u64, k: u32) -
 }
 
 fn prefix_bits(k: u32, num_kmers: u64) -> u32 {
-    (num_kmers / KMERS_PER_PREFIX).checked_ilog2().unwrap_or(0).min(2 * k)
+    (num_kmers / MIN_MEAN_KMERS_PER_PREFIX).checked_ilog2().unwrap_or(0).min(2 * k)
 }
 
 /// An empty vector with memory for `entries` values.

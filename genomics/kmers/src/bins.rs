@@ -85,7 +85,7 @@ impl Bins {
         let node = self.pool.node_assignment().node_of_bin(bin);
         let mut bin = self.lock(bin);
         let Bin { kmers: sum, open, full } = &mut *bin;
-        let open = open.get_or_insert_with(|| self.pool.take_extent(node));
+        let open = open.get_or_insert_with(|| self.pool.take_reserved_extent(node));
         if !open.has_space_for(records.len()) {
             full.push(self.pool.store_full_extent(open, node)?);
         }

@@ -15,7 +15,7 @@ use crate::node_assignment::NodeAssignment;
 use crate::pipeline::{ScatteredReads, check_params};
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
-use crate::sorted_kmers::{SortRangeLayout, SortedKmers};
+use crate::sorted_kmers::{SortRangeLayout, SortableKmers};
 use crate::{CountParams, CountStats, Error, KeepPairUnchanged};
 
 /// Checkpoint after all reads were scattered into bins: the index of the file with the bins, and totals.
@@ -80,7 +80,7 @@ impl BinnedReadsCheckpoint {
         check_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
-        let demand = MemoryDemand::for_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortedKmers);
+        let demand = MemoryDemand::for_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortableKmers);
         let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
         // The bins need no memory now except the extent that each thread reads.
         if threads * self.bins.extent_bytes > (plan.max_extents - plan.sort_ranges + threads) * plan.extent_bytes {
@@ -123,7 +123,7 @@ impl CountedKmersCheckpoint {
         let sorted = scattered.count_into_pool(pool, min_count)?;
         let CountStats { bases, kmers, distinct, super_kmer_bytes: packed_bytes, bins, extra_passes, .. } =
             sorted.count_stats();
-        let SortedKmers { num_kept: kept, spectra, ranges: parts, .. } = sorted;
+        let SortableKmers { num_kept: kept, spectra, ranges: parts, .. } = sorted;
         let parts = parts.move_to_file()?;
         Ok(Self {
             bases: bases.into(),
@@ -148,7 +148,11 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range or the spill file cannot be read.
-    pub fn open_sorted_kmers<const S: usize>(self, params: &CountParams, path: &Path) -> Result<SortedKmers<S>, Error> {
+    pub fn open_sorted_kmers<const S: usize>(
+        self,
+        params: &CountParams,
+        path: &Path,
+    ) -> Result<SortableKmers<S>, Error> {
         check_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         // Each thread also reads an extent. The other half of the memory is left to the consumer of the k-mers.
@@ -167,7 +171,7 @@ impl CountedKmersCheckpoint {
         let parts = Bins::open_file(self.ranges, NodeAssignment::for_this_machine(threads), path)?;
         let layout = SortRangeLayout::with_num_ranges(k, parts.len());
         let (kept, spectra, shares) = (self.num_kept, to_array(self.spectra)?, Vec::new());
-        Ok(SortedKmers {
+        Ok(SortableKmers {
             ranges: parts,
             layout,
             threads,

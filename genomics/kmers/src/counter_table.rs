@@ -257,7 +257,7 @@ pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
     /// Spectra with all entries 0.
-    pub(crate) fn zero() -> Self {
+    pub(crate) fn with_zero_counts() -> Self {
         Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
     }
 
@@ -358,7 +358,7 @@ mod tests {
             keys.iter().for_each(|&(sample, key)| tally.add_keys(&[key], one(sample)));
             tally.add_waiting_kmers();
             assert!(tally.slots.len() <= max_slots);
-            tally.drain_roots(&mut KmerSpectra::zero(), |r| {
+            tally.drain_roots(&mut KmerSpectra::with_zero_counts(), |r| {
                 assert!(roots.insert(r.root, r.counts).is_none(), "a root came twice")
             });
             passes += 1;

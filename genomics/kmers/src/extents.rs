@@ -179,7 +179,7 @@ impl ExtentPool {
     ///
     /// # Panics
     /// Panics if no memory is left because more extents are open than was declared, or full ones were not stored.
-    pub(crate) fn take_extent(&self, node: usize) -> OpenExtent {
+    pub(crate) fn take_reserved_extent(&self, node: usize) -> OpenExtent {
         let (others, first) = self.slabs.split_at(node);
         let memory = first.iter().chain(others).find_map(Slab::take_buffer).expect("an extent for each bin");
         OpenExtent { memory, len: 0 }
@@ -191,7 +191,7 @@ impl ExtentPool {
     /// Returns an error if the spill file cannot be written.
     pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<FilledExtent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(FilledExtent::Memory(std::mem::replace(open, self.take_extent(node))));
+            return Ok(FilledExtent::Memory(std::mem::replace(open, self.take_reserved_extent(node))));
         }
         let piece = self.spill.write_block(open.appended_records(), self.extent_bytes)?;
         open.len = 0;
@@ -279,7 +279,7 @@ mod tests {
 
     /// Stores an extent of `len` equal bytes.
     fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<FilledExtent, Error> {
-        let mut open = pool.take_extent(0);
+        let mut open = pool.take_reserved_extent(0);
         open.append_records(&vec![byte; len]);
         pool.store_full_extent(&mut open, 0)
     }

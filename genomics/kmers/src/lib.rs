@@ -65,7 +65,7 @@ pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_byte
 pub use sample_count::{ScatteredSamples, SortedSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardKmerIndex, count_partition_from_shards};
-pub use sorted_kmers::SortedKmers;
+pub use sorted_kmers::SortableKmers;
 
 /// Smallest k, for tests; real genomes need at least 24.
 pub(crate) const MIN_K: u32 = 12;

@@ -18,7 +18,7 @@ use crate::node_assignment::{NodeAssignment, NodeUsage};
 use crate::partition::BinGrid;
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory_bytes};
 use crate::scatter::{ScatterThread, ScatterTotals};
-use crate::sorted_kmers::{FrequentKmerWriter, SortRangeLayout, SortedKmers};
+use crate::sorted_kmers::{FrequentKmerWriter, SortRangeLayout, SortableKmers};
 use crate::superkmer::{KmerKeyBuffer, super_kmer_records};
 use crate::{CountParams, CountResult, CountStats, Error, KeepPairUnchanged, MAX_K, MIN_K, PreparePair, RootCounters};
 
@@ -92,7 +92,7 @@ pub(crate) fn create_extent_pool(
 }
 
 impl<const S: usize> ScatteredReads<S> {
-    /// Reads all lanes into bins, so that the k-mers can be counted and sorted ([`SortedKmers`]).
+    /// Reads all lanes into bins, so that the k-mers can be counted and sorted ([`SortableKmers`]).
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
@@ -110,7 +110,7 @@ impl<const S: usize> ScatteredReads<S> {
         check_params(params)?;
         let kmers =
             params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
-        let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortedKmers);
+        let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 
@@ -206,12 +206,12 @@ impl<const S: usize> ScatteredReads<S> {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written or read.
-    pub fn count_and_sort(self, min_count: u32) -> Result<SortedKmers<S>, Error> {
+    pub fn count_and_sort(self, min_count: u32) -> Result<SortableKmers<S>, Error> {
         self.count_into_pool(self.pool.clone(), min_count)
     }
 
     /// Same as [`Self::count_and_sort`], with the sort ranges in extents of `pool`.
-    pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortedKmers<S>, Error> {
+    pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortableKmers<S>, Error> {
         let parts = Bins::create_empty(self.plan.sort_ranges, pool);
         let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
         let mut kept = 0;
@@ -223,7 +223,7 @@ impl<const S: usize> ScatteredReads<S> {
         let stats = CountStats { spilled_bytes: 0, ..self.stats(&sum) };
         let (threads, room) = (self.threads, self.plan.sort_bytes);
         let shares = self.memory_by_node.clone();
-        Ok(SortedKmers {
+        Ok(SortableKmers {
             ranges: parts,
             layout,
             threads,

@@ -81,7 +81,7 @@ pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedKmers, params
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
-        bytes + bytes / 16 <= plan.capacity_bytes(params.max_scratch_bytes)
+        bytes + bytes / 16 <= plan.record_capacity_bytes(params.max_scratch_bytes)
     };
     (1..=MAX_PARTITIONS).find(fits)
 }
@@ -108,7 +108,7 @@ pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
 /// Minimum memory in bytes with which `threads` threads can scatter reads into the bins of a grid.
 pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
-        (grid.num_bins() as u64, MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers));
+        (grid.num_bins() as u64, MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers));
     let threads = threads as u64;
     let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
     min_memory_bytes(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
@@ -123,7 +123,7 @@ pub(crate) fn forecast_count_resources<const S: usize>(
     let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
-    let spilled = bytes.saturating_sub(plan.capacity_bytes(0));
+    let spilled = bytes.saturating_sub(plan.record_capacity_bytes(0));
     Some(CountForecast {
         partitions: parts,
         peak_memory_bytes: plan.peak_bytes(&demand, bytes),
@@ -155,7 +155,7 @@ pub(crate) enum KmerDelivery {
     /// Counted k-mers are passed on root by root.
     Roots,
     /// Counted k-mers are stored in sort ranges and sorted.
-    SortedKmers,
+    SortableKmers,
 }
 
 impl MemoryDemand {
@@ -204,7 +204,7 @@ pub(crate) struct MemoryPlan {
 
 /// Minimum memory in bytes in which `threads` threads can count any number of samples.
 pub fn min_memory_bytes(threads: usize) -> u64 {
-    MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortedKmers).min_bytes()
+    MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers).min_bytes()
 }
 
 impl MemoryPlan {
@@ -232,7 +232,7 @@ impl MemoryPlan {
         let memory = memory - threads * demand.fixed_bytes_per_thread;
         let parts = match demand.output {
             KmerDelivery::Roots => 0,
-            KmerDelivery::SortedKmers => 1 << (bins / BINS_PER_SORT_RANGE).ilog2(),
+            KmerDelivery::SortableKmers => 1 << (bins / BINS_PER_SORT_RANGE).ilog2(),
         };
         let memory = memory - threads * parts * MIN_BUFFER_BYTES;
 
@@ -272,7 +272,7 @@ impl MemoryPlan {
 
     /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open
     /// extents are half full.
-    pub(crate) fn capacity_bytes(&self, scratch_bytes: u64) -> u64 {
+    pub(crate) fn record_capacity_bytes(&self, scratch_bytes: u64) -> u64 {
         let extent = self.extent_bytes as u64;
         let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);
         full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
@@ -315,7 +315,7 @@ mod tests {
             let most = pool + scatter.max(tables + parts).max(sorting);
             assert!(most as u64 + threads as u64 * demand.fixed_bytes_per_thread <= memory, "{plan:?}");
             assert!(plan.max_extents >= plan.bins + plan.sort_ranges && plan.slots >= MIN_SLOTS, "{plan:?}");
-            assert_eq!(plan.sort_ranges > 0, then == KmerDelivery::SortedKmers);
+            assert_eq!(plan.sort_ranges > 0, then == KmerDelivery::SortableKmers);
         }
     }
 
@@ -356,7 +356,7 @@ mod tests {
     fn every_plan_stays_within_its_memory() {
         for threads in [1, 2, 5, 64] {
             for kmers in [0, 1_000, 280_000_000, 300_000_000_000] {
-                for then in [KmerDelivery::Roots, KmerDelivery::SortedKmers] {
+                for then in [KmerDelivery::Roots, KmerDelivery::SortableKmers] {
                     holds::<1>(threads, kmers, then);
                     holds::<2>(threads, kmers, then);
                     holds::<MAX_SAMPLES>(threads, kmers, then);

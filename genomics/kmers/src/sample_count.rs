@@ -9,7 +9,7 @@ use genuma_reads::{Lane, ProgressCounters};
 
 use crate::{
     BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeUsage,
-    ScatteredReads, SortedKmers,
+    ScatteredReads, SortableKmers,
 };
 
 /// Evaluates `$result` with the constant `$S`: the smallest supported number of counters that is at least `$samples`.
@@ -77,28 +77,28 @@ impl SortedSampleKmers {
         self.0.count_stats()
     }
 
-    /// k-mer spectrum of each counter ([`SortedKmers::spectra`]); there may be more counters than samples.
+    /// k-mer spectrum of each counter ([`SortableKmers::spectra`]); there may be more counters than samples.
     pub fn spectra(&self) -> &[Vec<u64>] {
         self.0.spectra()
     }
 
-    /// Memory by NUMA node ([`SortedKmers::memory_by_node`]).
+    /// Memory by NUMA node ([`SortableKmers::memory_by_node`]).
     pub fn memory_by_node(&self) -> &[NodeUsage] {
         self.0.memory_by_node()
     }
 
-    /// Moves k-mers to the spill file ([`SortedKmers::shrink_memory_to`]).
+    /// Moves k-mers to the spill file ([`SortableKmers::shrink_memory_to`]).
     ///
     /// # Errors
-    /// As [`SortedKmers::shrink_memory_to`].
+    /// As [`SortableKmers::shrink_memory_to`].
     pub fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
         self.0.shrink_memory_to(bytes)
     }
 
-    /// Calls `each` with all kept k-mers and their counters in ascending order ([`SortedKmers::for_each_kmer`]).
+    /// Calls `each` with all kept k-mers and their counters in ascending order ([`SortableKmers::for_each_kmer`]).
     ///
     /// # Errors
-    /// As [`SortedKmers::for_each_kmer`].
+    /// As [`SortableKmers::for_each_kmer`].
     pub fn for_each_kmer<E>(&self, mut each: impl FnMut(u64, &[u32]) -> Result<(), E> + Send) -> Result<(), E>
     where
         E: From<Error> + Send,
@@ -192,13 +192,13 @@ impl From<Error> for Stop {
     }
 }
 
-impl<const S: usize> VisitKmers for SortedKmers<S> {
+impl<const S: usize> VisitKmers for SortableKmers<S> {
     fn num_kept_kmers(&self) -> u64 {
         self.len()
     }
 
     fn count_stats(&self) -> CountStats<MAX_SAMPLES> {
-        let stats = SortedKmers::count_stats(self);
+        let stats = SortableKmers::count_stats(self);
         let padded = |numbers: [u64; S]| std::array::from_fn(|sample| numbers.get(sample).copied().unwrap_or(0));
         CountStats {
             bases: padded(stats.bases),
@@ -221,7 +221,7 @@ impl<const S: usize> VisitKmers for SortedKmers<S> {
     }
 
     fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
-        SortedKmers::shrink_memory_to(self, bytes)
+        SortableKmers::shrink_memory_to(self, bytes)
     }
 
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error> {

@@ -243,7 +243,7 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
 
 /// Counted k-mers that can be iterated in sorted order.
 #[derive(Debug)]
-pub struct SortedKmers<const S: usize> {
+pub struct SortableKmers<const S: usize> {
     pub(crate) ranges: Bins,
     pub(crate) layout: SortRangeLayout,
     pub(crate) threads: usize,
@@ -269,7 +269,7 @@ struct OutputTurn<W, E> {
     failure: Option<E>,
 }
 
-impl<const S: usize> SortedKmers<S> {
+impl<const S: usize> SortableKmers<S> {
     /// Number of k-mers kept.
     pub fn len(&self) -> u64 {
         self.num_kept
@@ -461,7 +461,7 @@ mod tests {
     }
 
     /// Sorted k-mers of 12 bases, most of them in the first of four ranges; a thread may sort `room` bytes at once.
-    fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (SortedKmers<1>, Vec<(u64, [u32; 1])>) {
+    fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (SortableKmers<1>, Vec<(u64, [u32; 1])>) {
         let parts = Bins::create_empty(
             4,
             ExtentPool::create(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX).expect("memory"),
@@ -495,7 +495,7 @@ mod tests {
         let spectra = [Vec::new()];
         let shares = Vec::new();
         (
-            SortedKmers {
+            SortableKmers {
                 ranges: parts,
                 layout,
                 threads: 3,

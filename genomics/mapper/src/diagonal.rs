@@ -40,7 +40,7 @@ impl Diagonal {
 
     /// Start (base number) of one of the seeds in the oriented read.
     #[inline(always)]
-    pub fn anchor(self) -> u16 {
+    pub fn anchor_start(self) -> u16 {
         (self.0 >> SEED_COUNT_BITS & ((1 << ANCHOR_BITS) - 1)) as u16
     }
 

@@ -501,7 +501,7 @@ impl UngappedAligner {
         let place = |diagonal: Diagonal| Placement {
             left: diagonal.read_start(),
             reverse: diagonal.is_reverse(),
-            anchor: diagonal.anchor(),
+            anchor: diagonal.anchor_start(),
             ..Placement::default()
         };
         hits.clear();
@@ -514,9 +514,9 @@ impl UngappedAligner {
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
             let differing = mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
-            if seed_matches_reference(masks, usize::from(diagonal.anchor())) {
+            if seed_matches_reference(masks, usize::from(diagonal.anchor_start())) {
                 // A placement on an ALT contig does not displace others.
-                if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor())) {
+                if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor_start())) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
@@ -537,8 +537,9 @@ impl UngappedAligner {
             // No more than this number is kept, so that worse diagonals can be skipped.
             hits_by_mismatches.clear();
             hits_by_mismatches.resize(length + 1, 0);
-            let assembled =
-                |hits: &&UngappedHit| !view.is_alt(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor()));
+            let assembled = |hits: &&UngappedHit| {
+                !view.is_alt(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor_start()))
+            };
             hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;
             let last = hits_by_mismatches.iter().position(|n| {

@@ -22,7 +22,7 @@ const FEW_POSITIONS: u32 = 200;
 /// Empirical.
 const MAX_TOTAL_POSITIONS: u32 = 400;
 /// Maximum number of list positions that are examined for a read without a fitting mate. Empirical.
-const MAX_SINGLE_READ_POSITIONS: u32 = 2_000;
+const MAX_UNPAIRED_READ_POSITIONS: u32 = 2_000;
 /// Maximum number of diagonals of a read up to which all of them are kept, even those without a fitting diagonal of the
 /// mate.
 const MAX_UNJOINED_KEPT: usize = 256;
@@ -102,12 +102,12 @@ pub(crate) fn count_lists_to_examine_for_pair(lists: &[DeferredList], fitting: b
 }
 
 /// Returns how many of the deferred lists of a read without a fitting mate are examined: the shortest ones that have at
-/// most [`MAX_SINGLE_READ_POSITIONS`] positions in total. `lists` is sorted by length.
-pub(crate) fn count_lists_to_examine_for_single_read(lists: &[DeferredList]) -> usize {
+/// most [`MAX_UNPAIRED_READ_POSITIONS`] positions in total. `lists` is sorted by length.
+pub(crate) fn count_lists_to_examine_for_unpaired_read(lists: &[DeferredList]) -> usize {
     let mut sum = 0;
     let few = |list: &&DeferredList| {
         sum += list.num_positions;
-        sum <= MAX_SINGLE_READ_POSITIONS
+        sum <= MAX_UNPAIRED_READ_POSITIONS
     };
     lists.iter().take_while(few).count()
 }
@@ -115,10 +115,10 @@ pub(crate) fn count_lists_to_examine_for_single_read(lists: &[DeferredList]) -> 
 impl MateJoiner {
     /// Finds for each of two mates the diagonals without a known placement near which the other mate has a diagonal. If
     /// a mate has few diagonals, all of those without a known placement are found. The results are in
-    /// [`Self::joined_diagonals`]. Returns for each mate whether diagonals with few seeds were dropped because there
+    /// [`Self::selected_diagonals`]. Returns for each mate whether diagonals with few seeds were dropped because there
     /// were too many.
     #[inline(always)]
-    pub(crate) fn join_mate_diagonals(
+    pub(crate) fn select_diagonals_near_mate(
         &mut self,
         view: &IndexView<'_>,
         inserts: &InsertSizeModels,
@@ -153,7 +153,7 @@ impl MateJoiner {
     }
 
     /// Finds all diagonals of a read without a fitting mate, except those with a known placement. The results are in
-    /// [`Self::joined_diagonals`] of mate 0.
+    /// [`Self::selected_diagonals`] of mate 0.
     #[inline(always)]
     pub(crate) fn collect_unplaced_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
         self.collect_diagonals(view, read, 0, true);
@@ -162,9 +162,9 @@ impl MateJoiner {
         found.extend(self.keys[0].iter().filter(|key| key.seed_count() < KNOWN_SEED_COUNT));
     }
 
-    /// Sorted diagonals of a mate that the last call of [`Self::join_mate_diagonals`] or of
+    /// Sorted diagonals of a mate that the last call of [`Self::select_diagonals_near_mate`] or of
     /// [`Self::collect_unplaced_diagonals`] found.
-    pub(crate) fn joined_diagonals(&self, mate: usize) -> &[Diagonal] {
+    pub(crate) fn selected_diagonals(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
     }
 
@@ -454,17 +454,20 @@ mod tests {
                 let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, 1);
                 let insert = inserts.by_orientation[1].as_ref().unwrap();
                 let mut joiner = MateJoiner::default();
-                assert_eq!(joiner.join_mate_diagonals(&view, &inserts, mates), [false; 2]);
+                assert_eq!(joiner.select_diagonals_near_mate(&view, &inserts, mates), [false; 2]);
                 for mate in 0..2 {
-                    let found: Vec<_> =
-                        joiner.joined_diagonals(mate).iter().map(|key| (key.read_start(), key.is_reverse())).collect();
+                    let found: Vec<_> = joiner
+                        .selected_diagonals(mate)
+                        .iter()
+                        .map(|key| (key.read_start(), key.is_reverse()))
+                        .collect();
                     let all = keys[mate].len() <= MAX_UNJOINED_KEPT;
                     let expected = naive(&keys, [150; 2], insert.low, insert.high, mate);
                     assert!(all || found == expected, "{} {}", found.len(), expected.len());
                     assert!(!all || found.len() >= expected.len());
                 }
                 assert!(joiner.cells.bits.iter().all(|bits| *bits == 0));
-                assert!(copies == 150 || joiner.joined_diagonals(0).len() > 300);
+                assert!(copies == 150 || joiner.selected_diagonals(0).len() > 300);
             }
         }
     }

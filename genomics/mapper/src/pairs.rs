@@ -17,7 +17,7 @@ use crate::mapper::{
 };
 use crate::mapping_quality;
 use crate::mate_join::{
-    MateCandidates, MateJoiner, count_lists_to_examine_for_pair, count_lists_to_examine_for_single_read,
+    MateCandidates, MateJoiner, count_lists_to_examine_for_pair, count_lists_to_examine_for_unpaired_read,
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
@@ -158,7 +158,7 @@ pub fn pair_and_report_templates<E>(
             if paired {
                 for pair in 0..mapped.mapping_ranges.len() / 2 {
                     PairingBuffers::prefetch(&job, mapped, 2 * pair + 4);
-                    state.join_mate_diagonals(&job, mapped, 2 * pair);
+                    state.select_diagonals_near_mate(&job, mapped, 2 * pair);
                     state.align_pending_if_full(&job, mapped);
                 }
                 state.align_pending(&job, mapped);
@@ -278,7 +278,7 @@ impl PairingBuffers {
     /// If a mate has deferred lists that could contain the best pair, selects the diagonals of both mates that are at a
     /// proper distance, and adds them to the pending diagonals.
     #[inline(always)]
-    fn join_mate_diagonals(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
+    fn select_diagonals_near_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         let [one, two] = [&self.reads[first], &self.reads[first + 1]];
         if !one.deferred && !two.deferred {
             return;
@@ -316,9 +316,9 @@ impl PairingBuffers {
             let read = &reads[first + mate];
             MateCandidates { placements: &read.placements, lists: lists[mate].0, length: read.length }
         });
-        let more = joiner.join_mate_diagonals(job.view, job.inserts, mates);
+        let more = joiner.select_diagonals_near_mate(job.view, job.inserts, mates);
         for mate in 0..2 {
-            let found = joiner.joined_diagonals(mate);
+            let found = joiner.selected_diagonals(mate);
             reads[first + mate].has_skipped_mate_positions =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
             for diagonal in found.iter().take(PREFETCH_DISTANCE) {
@@ -363,7 +363,7 @@ impl PairingBuffers {
         if !wanted {
             return;
         }
-        let n = count_lists_to_examine_for_single_read(lists);
+        let n = count_lists_to_examine_for_unpaired_read(lists);
         read.has_skipped_lists = n < lists.len();
         if n == 0 {
             return;
@@ -373,7 +373,7 @@ impl PairingBuffers {
         read.deferred = read.has_skipped_lists;
         let mate = MateCandidates { placements: &read.placements, lists: &lists[..n], length: read.length };
         joiner.collect_unplaced_diagonals(job.view, mate);
-        let found = joiner.joined_diagonals(0);
+        let found = joiner.selected_diagonals(0);
         for diagonal in found.iter().take(PREFETCH_DISTANCE) {
             job.view.prefetch_bases(diagonal.read_start(), read.length);
         }

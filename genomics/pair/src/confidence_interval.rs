@@ -67,14 +67,14 @@ impl Estimate {
 
     /// Computes the rate `events / exposure` of independent events, with a Poisson interval by the square-root
     /// transform; `None` if the exposure is not positive.
-    pub fn from_poisson(events: u64, exposure: f64) -> Option<Estimate> {
+    pub fn rate_of_independent_events(events: u64, exposure: f64) -> Option<Estimate> {
         let n = events as f64;
         Self::from_overdispersed_events(n, n, exposure)
     }
 
     /// Computes the rate `events / exposure` of events that occur in clusters. `squares` is the sum of the squared
     /// cluster sizes; the larger it is, the wider is the interval. `None` if the exposure is not positive.
-    pub(crate) fn from_clustered_events(events: f64, squares: f64, exposure: f64) -> Option<Estimate> {
+    pub(crate) fn rate_of_clustered_events(events: f64, squares: f64, exposure: f64) -> Option<Estimate> {
         Self::from_overdispersed_events(events, squares.max(events), exposure)
     }
 
@@ -143,7 +143,7 @@ mod tests {
                 let holds = |e: Option<Estimate>| e.is_some_and(|e| e.low <= truth && truth <= e.high);
                 shares += usize::from(holds(Estimate::from_binomial(some, n)));
                 // The interval of a proportion is narrower than that of a rate.
-                rates += usize::from(holds(Estimate::from_poisson(some, n as f64)));
+                rates += usize::from(holds(Estimate::rate_of_independent_events(some, n as f64)));
             }
             assert!((1840..=1980).contains(&shares), "{n} {truth}: {shares}");
             assert!((1840..=2000).contains(&rates), "{n} {truth}: {rates}");
@@ -153,12 +153,14 @@ mod tests {
     #[test]
     fn no_data_gives_no_estimate_and_clusters_widen_intervals() {
         assert_eq!(Estimate::from_binomial(0, 0), None);
-        assert_eq!(Estimate::from_poisson(3, 0.0), None);
+        assert_eq!(Estimate::rate_of_independent_events(3, 0.0), None);
         assert_eq!(Estimate::from_rate_ratio((3, 1.0), (0, 1.0)), None);
-        let none = Estimate::from_poisson(0, 100.0).unwrap();
+        let none = Estimate::rate_of_independent_events(0, 100.0).unwrap();
         assert!(none.value == 0.0 && none.low == 0.0 && none.high > 0.02 && none.high < 0.04);
-        let (alone, four) =
-            (Estimate::from_clustered_events(400.0, 400.0, 1e4), Estimate::from_clustered_events(400.0, 1600.0, 1e4));
+        let (alone, four) = (
+            Estimate::rate_of_clustered_events(400.0, 400.0, 1e4),
+            Estimate::rate_of_clustered_events(400.0, 1600.0, 1e4),
+        );
         let width = |e: Option<Estimate>| e.map_or(0.0, |e| e.high - e.low);
         assert!((width(four) / width(alone) - 2.0).abs() < 0.1);
     }

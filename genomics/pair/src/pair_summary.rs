@@ -136,7 +136,7 @@ impl ReferenceFreePairEvidence {
                 && depth >= purity_params::PURITY_PARAMS.somatic_site_depth_range[0] * modal_depths[0]
                 && depth <= purity_params::PURITY_PARAMS.somatic_site_depth_range[1] * modal_depths[0]
         };
-        let changed = tally.somatic_sites().into_iter().filter(|site| single(&site)).collect();
+        let changed = tally.sampled_somatic_sites().into_iter().filter(|site| single(&site)).collect();
         let bases = sampled.root_bases();
         let coverage = [0, 1].map(|s| CoverageMetrics::from_tally(&tally, s, bases));
         let facts = SamplePairSummary {
@@ -153,7 +153,7 @@ impl ReferenceFreePairEvidence {
         ReferenceFreePairEvidence {
             summary: facts,
             sketch_shape: sampled.root_sampling(),
-            het_sites: tally.het_sites(),
+            het_sites: tally.sampled_het_sites(),
             somatic_sites: changed,
             zygosity_counts: tally.zygosity_counts_by_depth(),
             heterozygosity: tally.heterozygosity(modal_depths[0]),

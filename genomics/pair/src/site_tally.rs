@@ -418,13 +418,13 @@ impl SiteTally {
     }
 
     /// Returns the sites at which the normal is heterozygous, sorted by hash (at most [`MAX_LISTED_SITES`]).
-    pub(crate) fn het_sites(&self) -> Vec<TwoAlleleSite> {
+    pub(crate) fn sampled_het_sites(&self) -> Vec<TwoAlleleSite> {
         self.het_sample.sorted()
     }
 
     /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
     /// (at most [`MAX_LISTED_SITES`]). This allele is the second allele of the site.
-    pub(crate) fn somatic_sites(&self) -> Vec<TwoAlleleSite> {
+    pub(crate) fn sampled_somatic_sites(&self) -> Vec<TwoAlleleSite> {
         self.somatic_sample.sorted()
     }
 

@@ -80,7 +80,7 @@ impl Reference {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
+    pub fn write_fasta_file(&self, path: &Path) -> Result<(), Error> {
         let mut file = AtomicFile::create(path)?;
         for contig in &self.contigs {
             writeln!(file, ">{}", contig.name).map_err(Error::Io)?;

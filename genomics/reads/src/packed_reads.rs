@@ -254,7 +254,7 @@ impl PackedPair<'_> {
     }
 
     /// Unpacks name, bases and qualities.
-    pub fn unpack(&mut self) -> ReadPair<'_> {
+    pub fn unpack_bases_and_quals(&mut self) -> ReadPair<'_> {
         for (i, mate) in self.mates.iter().enumerate() {
             mate.unpack_bases(&mut self.buffers.bases[i]);
             mate.unpack_quals(&mut self.buffers.quals[i]);
@@ -417,7 +417,7 @@ mod tests {
             || (),
             |(), pair, sample| {
                 let bases = owned(pair.unpack_bases(), sample);
-                let whole = owned(pair.unpack(), sample);
+                let whole = owned(pair.unpack_bases_and_quals(), sample);
                 assert!(bases.2.iter().zip(&whole.2).all(|([a, q], [b, _])| a == b && q.is_empty()));
                 all.lock().unwrap().push(whole);
                 Ok::<(), Error>(())
@@ -493,7 +493,7 @@ mod tests {
         let mut whole = |bytes: Vec<u8>, pairs| {
             buffers.bytes = bytes;
             buffers.for_each_pair(pairs, |mut pair| {
-                pair.unpack();
+                pair.unpack_bases_and_quals();
                 Ok::<(), ()>(())
             })
         };

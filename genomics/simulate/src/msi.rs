@@ -45,7 +45,8 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
             if !placer.rng.draw_bernoulli(params.share) {
                 continue;
             }
-            let Some(made) = maker.propose_resized_repeat(contig, tract, placer.rng, MAX_CHANGED_UNITS * tract.unit)
+            let Some(made) =
+                maker.propose_repeat_length_change(contig, tract, placer.rng, MAX_CHANGED_UNITS * tract.unit)
             else {
                 continue;
             };

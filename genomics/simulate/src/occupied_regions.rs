@@ -99,7 +99,7 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Adds the span of a structural variant, inside which small variants may still be placed.
-    pub(crate) fn add_sv_span(&mut self, span: ContigSpan) {
+    pub(crate) fn exclude_further_svs_from_span(&mut self, span: ContigSpan) {
         self.sv_spans.push(span);
     }
 }

@@ -133,13 +133,13 @@ impl<'a> SmallVariantGenerator<'a> {
                 }
                 let CompactTandemRepeat { start, contig, length, unit } = *rng.choose_item(choice);
                 let tract = TandemRepeat { start, end: start + usize::from(length), unit: unit.into() };
-                self.propose_resized_repeat(contig as usize, tract, rng, longest)
+                self.propose_repeat_length_change(contig as usize, tract, rng, longest)
             }
         }
     }
 
     /// Proposes a length change of a tandem repeat by whole units, at most `longest` bp; `None` if it is not possible.
-    pub(crate) fn propose_resized_repeat(
+    pub(crate) fn propose_repeat_length_change(
         &self,
         contig: usize,
         tract: TandemRepeat,

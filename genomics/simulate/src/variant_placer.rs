@@ -96,7 +96,7 @@ impl VariantPlacer<'_, '_> {
         }
         cuts.iter().for_each(|c| self.occupied.occupy_span(flanking_bases(*c)));
         if let Some(body) = variant.affected_span() {
-            self.occupied.add_sv_span(body);
+            self.occupied.exclude_further_svs_from_span(body);
         }
         self.tumour.structural.push(PlacedVariant::on_all_copies(variant.clone(), haplotype, clone));
         true

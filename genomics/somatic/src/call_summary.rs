@@ -18,7 +18,7 @@ use crate::result_warnings::ResultWarning;
 use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
 use crate::sequencing_errors::EstimatedErrorRates;
-use crate::target_depth::TargetSummary;
+use crate::target_depth::CallTargetSummary;
 use crate::vcf_record::GeneEffect;
 
 /// Summary of a finished call, for the VCF, `summary.json` and the report.
@@ -51,7 +51,7 @@ pub struct CallSummary {
     pub annotation: Option<AnnotationSummary>,
     /// Target intervals and their depths, if targets were given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub targets: Option<TargetSummary>,
+    pub targets: Option<CallTargetSummary>,
     /// k-mer length in bp.
     pub k: u32,
     /// Resource limits of the call.

@@ -64,7 +64,7 @@ pub enum Change {
 /// larger value reports more changes as indels.
 pub const MIN_STRUCTURAL_BP: usize = 50;
 /// Maximum distance in bp of two breakends that count as the same: the alignment may shift them in repeated flanks.
-pub(crate) const MAX_BREAKEND_SHIFT_BP: usize = 15;
+pub(crate) const MAX_SAME_BREAKEND_DISTANCE_BP: usize = 15;
 
 /// Whether a change is an SNV, an MNV, or an indel shorter than [`MIN_STRUCTURAL_BP`].
 pub(crate) fn is_small_variant(change: &Change) -> bool {
@@ -122,19 +122,19 @@ pub(crate) fn are_breakends_near(a: &Breakend, b: &Breakend, within: usize) -> b
 }
 
 /// Whether two changes are equal, or are junctions or novel ends with the same breakends within
-/// [`MAX_BREAKEND_SHIFT_BP`].
+/// [`MAX_SAME_BREAKEND_DISTANCE_BP`].
 pub(crate) fn is_same_change(a: &Change, b: &Change) -> bool {
     a == b || is_same_breakpoint(a, b)
 }
 
-/// Whether two junctions, or two novel ends, have the same breakends within [`MAX_BREAKEND_SHIFT_BP`].
+/// Whether two junctions, or two novel ends, have the same breakends within [`MAX_SAME_BREAKEND_DISTANCE_BP`].
 pub(crate) fn is_same_breakpoint(a: &Change, b: &Change) -> bool {
     match (a, b) {
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            x.iter().zip(y).all(|(x, y)| are_breakends_near(x, y, MAX_BREAKEND_SHIFT_BP) && x.side == y.side)
+            x.iter().zip(y).all(|(x, y)| are_breakends_near(x, y, MAX_SAME_BREAKEND_DISTANCE_BP) && x.side == y.side)
         }
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
-            are_breakends_near(x, y, MAX_BREAKEND_SHIFT_BP) && x.side == y.side
+            are_breakends_near(x, y, MAX_SAME_BREAKEND_DISTANCE_BP) && x.side == y.side
         }
         _ => false,
     }

@@ -431,7 +431,7 @@ impl TaskRunner<'_> {
             drop(candidates);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             let writer = group_assembly::LabelledPairWriter::create(path)?;
-            self.passes(&copy).for_each_labelled_pair(&lookup, &meter, |pair| Ok(writer.add_pair(&pair)?))?;
+            self.passes(&copy).for_each_labelled_pair(&lookup, &meter, |pair| Ok(writer.write_pair(&pair)?))?;
             Ok(LabelStepResult { buckets: writer.finish_buckets()? })
         })
     }
@@ -465,7 +465,7 @@ impl TaskRunner<'_> {
                 }
                 fetched.push(opened.fetched);
             }
-            let contigs = ContigAssemblyResult::from_assembly(assembler.assemble_all_groups()?);
+            let contigs = ContigAssemblyResult::from_assembly(assembler.group_and_assemble_pairs()?);
             Ok(AssembleStepResult { counts, contigs })
         })
     }

@@ -48,7 +48,7 @@ pub(crate) fn is_divergent<'a>(
         are_clustered
             && small().all(is_substitution)
             && normal_votes.clone().all(|votes| {
-                let support = AlleleSupport::from_votes(votes);
+                let support = AlleleSupport::count_votes(votes);
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
             })
     };

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::change::{
-    self, Breakend, Change, MAX_BREAKEND_SHIFT_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
+    self, Breakend, Change, MAX_SAME_BREAKEND_DISTANCE_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
     change_sort_position, is_same_breakpoint, is_small_variant,
 };
 use crate::genotype::{
@@ -444,11 +444,11 @@ pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome
 fn is_end_of_change(whole: &Change, loose: &Change) -> bool {
     let Change::Novel { end, .. } = loose else { return false };
     match whole {
-        Change::Junction { ends, .. } => ends.iter().any(|e| are_breakends_near(e, end, MAX_BREAKEND_SHIFT_BP)),
+        Change::Junction { ends, .. } => ends.iter().any(|e| are_breakends_near(e, end, MAX_SAME_BREAKEND_DISTANCE_BP)),
         Change::Allele { chrom, pos, reference, alternative } => {
             *chrom == end.chrom
-                && alternative.len() > reference.len() + MAX_BREAKEND_SHIFT_BP
-                && pos.abs_diff(end.pos) <= MAX_BREAKEND_SHIFT_BP
+                && alternative.len() > reference.len() + MAX_SAME_BREAKEND_DISTANCE_BP
+                && pos.abs_diff(end.pos) <= MAX_SAME_BREAKEND_DISTANCE_BP
         }
         Change::Novel { .. } => false,
     }

@@ -226,7 +226,7 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], params: &GenotypingParams) -> 
     let odds: Vec<f64> = tumours.iter().map(odds).collect();
     let most = odds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let own = |(votes, odds): (&Vec<MoleculeVote>, f64)| {
-        let support = AlleleSupport::from_votes(votes);
+        let support = AlleleSupport::count_votes(votes);
         TumourSupport {
             support,
             has: support.alternative > 0 && (odds >= GENOTYPE_MODEL_PARAMS.min_tumour_log_ratio || odds >= most),

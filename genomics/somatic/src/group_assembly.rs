@@ -92,7 +92,7 @@ impl LabelledPairWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn add_pair(&self, pair: &LabelledPair) -> Result<(), Error> {
+    pub fn write_pair(&self, pair: &LabelledPair) -> Result<(), Error> {
         self.0.push_value(bucket_of(pair.duplicate_search_hash()), pair)
     }
 
@@ -197,7 +197,7 @@ impl<'a> GroupAssembler<'a> {
     ///
     /// # Errors
     /// The work folder cannot be written to or read.
-    pub fn assemble_all_groups(mut self) -> Result<GroupAssemblyResult, Error> {
+    pub fn group_and_assemble_pairs(mut self) -> Result<GroupAssemblyResult, Error> {
         let candidates = std::mem::take(&mut self.params.candidates);
         let GroupAssemblyParams {
             num_tumours: tumours,

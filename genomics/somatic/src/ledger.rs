@@ -61,7 +61,7 @@ impl Ledger {
     }
 
     /// Sum of the counts of all lines with this description; 0 if there is none.
-    pub fn total_count(&self, description: &str) -> u64 {
+    pub fn sum_counts_of_description(&self, description: &str) -> u64 {
         self.lines.iter().filter(|line| line.description == description).map(|line| line.count).sum()
     }
 

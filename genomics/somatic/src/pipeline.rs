@@ -288,7 +288,7 @@ impl CallJob {
         });
         passes.for_each_labelled_pair(&lookup, &meter, |pair| Ok(assembler.add_pair(pair)?))?;
         drop(lookup);
-        let assembled_groups = assembler.assemble_all_groups()?;
+        let assembled_groups = assembler.group_and_assemble_pairs()?;
         if let Some(tracer) = tracer {
             tracer.record_groups(&assembled_groups.traced);
         }

@@ -125,7 +125,11 @@ impl ReadPasses<'_> {
             ReadSource::Packed(copy) => {
                 let samples: Vec<u8> = (first..).take(self.num_samples - usize::from(first)).collect();
                 return copy.for_each_pair(&samples, threads, meter, scratch, |scratch, pair, sample| {
-                    if may_use(pair.unpack_bases(), scratch) { each(pair.unpack(), sample, scratch) } else { Ok(()) }
+                    if may_use(pair.unpack_bases(), scratch) {
+                        each(pair.unpack_bases_and_quals(), sample, scratch)
+                    } else {
+                        Ok(())
+                    }
                 });
             }
         };

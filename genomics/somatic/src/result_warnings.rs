@@ -71,8 +71,8 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
 
 /// Returns a warning if too many contigs with the person's own sequence have no position on the reference.
 fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
-    let contigs = ledger.total_count("contigs");
-    let unplaced = ledger.total_count(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
+    let contigs = ledger.sum_counts_of_description("contigs");
+    let unplaced = ledger.sum_counts_of_description(UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE);
     if unplaced < MIN_UNPLACED_CONTIGS || lower_bound_of_share(unplaced, contigs) <= MAX_UNPLACED_SHARE {
         return None;
     }

@@ -61,7 +61,7 @@ impl RootScratch {
 /// Finds each of `roots` in the genome: returns for each root the index of its sequence and its 0-based position, or
 /// `None` if the root does not occur exactly once. `roots` may have duplicates. `shape` is the length of the roots and
 /// the rule by which they were sampled.
-pub fn locate_roots(
+pub fn locate_unique_roots(
     genome: &Reference,
     roots: &[u64],
     shape: SketchRootSampling,
@@ -131,7 +131,7 @@ mod tests {
         let genome = Reference::read_fasta_file(&path).unwrap();
         let expected = vec![Some((0, CHUNK_BASES as u32 - 10)), Some((1, 700)), None, None];
         for threads in [1, 3] {
-            assert_eq!(locate_roots(&genome, &roots, SketchRootSampling::for_all_roots(29), threads), expected);
+            assert_eq!(locate_unique_roots(&genome, &roots, SketchRootSampling::for_all_roots(29), threads), expected);
         }
     }
 }

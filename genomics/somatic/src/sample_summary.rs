@@ -104,7 +104,7 @@ impl SampleSummary {
             .collect();
         let pair = counts.pair_evidence.get(tumour).map(|tally| {
             let places = reference.map(|genome| {
-                root_positions::locate_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
+                root_positions::locate_unique_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
             });
             tally.complete_with_purity(
                 &places.unwrap_or_default(),
@@ -147,7 +147,7 @@ impl SampleSummary {
             why_no_tumour_in_normal: in_normal.err().map(|why| why.reason_text().into()),
             spectrum: reference.map(|genome| mutation_spectrum(passed(), genome)).unwrap_or_default(),
             signatures: None,
-            burden: Estimate::from_poisson(count, callable_bases as f64 / 1e6),
+            burden: Estimate::rate_of_independent_events(count, callable_bases as f64 / 1e6),
             repeats: reference.and_then(|genome| {
                 MicrosatelliteInstability::estimate_microsatellite_instability(passed(), genome, &conditions, threads)
             }),

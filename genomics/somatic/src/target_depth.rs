@@ -416,7 +416,7 @@ pub struct TargetCoverage {
 
 /// Summary of the targets of a call, for `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TargetSummary {
+pub struct CallTargetSummary {
     /// Path of the BED file or interval list, as the user gave it.
     pub path: String,
     /// Number of bases by which targets were extended on both sides to decide which calls are written.
@@ -437,11 +437,11 @@ pub struct TargetSummary {
     pub samples: Vec<TargetCoverage>,
 }
 
-impl TargetSummary {
+impl CallTargetSummary {
     /// The part of this summary that is about the normal and the tumour with sample number `sample`.
-    pub(crate) fn summary_of_sample_pair(&self, sample: usize) -> TargetSummary {
+    pub(crate) fn summary_of_sample_pair(&self, sample: usize) -> CallTargetSummary {
         let callable = sample.checked_sub(TUMOUR_SAMPLE.into()).and_then(|tumour| self.callable_bases.get(tumour));
-        TargetSummary {
+        CallTargetSummary {
             callable_bases: callable.into_iter().copied().collect(),
             samples: self.samples.first().into_iter().chain(self.samples.get(sample)).copied().collect(),
             ..self.clone()
@@ -457,7 +457,7 @@ pub struct TargetsWithDepths {
     /// Depth of each target in each sample.
     pub depths: TargetDepths,
     /// Coverage and callable bases of all targets, for `summary.json`, the report and MultiQC.
-    pub summary: TargetSummary,
+    pub summary: CallTargetSummary,
 }
 
 impl TargetsWithDepths {
@@ -471,7 +471,7 @@ impl TargetsWithDepths {
         calls_outside: u64,
     ) -> TargetsWithDepths {
         let num_tumours = num_samples - usize::from(TUMOUR_SAMPLE);
-        let summary = TargetSummary {
+        let summary = CallTargetSummary {
             path: option.path.display().to_string(),
             padding_bp: option.padding_bp,
             intervals: targets.num_intervals_read as u64,

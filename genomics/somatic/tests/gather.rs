@@ -70,7 +70,7 @@ impl World {
         };
         let gathering = GroupAssembler::empty(with);
         self.pairs.iter().for_each(|pair| gathering.add_pair(pair.clone()).unwrap());
-        gathering.assemble_all_groups().unwrap()
+        gathering.group_and_assemble_pairs().unwrap()
     }
 }
 

@@ -386,7 +386,7 @@ fn bcftools_accepts_every_class() {
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
     let body: String = data.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(&vcf, header(&genome, &SampleNames::default(), false) + &body).unwrap();
-    genome.write(&fasta).unwrap();
+    genome.write_fasta_file(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr).into_owned();

@@ -284,7 +284,7 @@ where
         job.number = number;
         let slot = number as usize & (self.worker_of_task.len() - 1);
         self.worker_of_task[slot] = lane as u32;
-        self.shared.record_task_read(self.index, number);
+        self.shared.record_reader_of_task(self.index, number);
         to.num_tasks_at_worker += 1;
         to.task_ring.push(job).expect("the ring has room for all tasks of its worker");
         true

@@ -52,7 +52,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Lets master `master` read tasks through `read`, unless another master is reading; then returns `None`. `read`
-    /// must report each task to [`Self::record_task_read`].
+    /// must report each task to [`Self::record_reader_of_task`].
     pub(crate) fn try_read_tasks<R>(&self, master: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
         let result = self.input.try_lock_and_run(read);
         if result.is_some() {
@@ -62,7 +62,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Records that master `master` has read task `number`.
-    pub(crate) fn record_task_read(&self, master: usize, number: u64) {
+    pub(crate) fn record_reader_of_task(&self, master: usize, number: u64) {
         self.reader_of_task[self.ring_index(number)].store(master as u64, Ordering::Relaxed);
         self.tasks_read.store(number + 1, Ordering::Release);
     }

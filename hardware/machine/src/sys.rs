@@ -398,7 +398,7 @@ impl<T: Copy + Zeroable> RegionArray<T> {
     }
 
     /// Address and length in bytes of the region that holds the elements. `None` when there is no region.
-    pub(crate) fn address_and_len_bytes(&self) -> Option<(usize, usize)> {
+    pub(crate) fn region_address_and_len_bytes(&self) -> Option<(usize, usize)> {
         self.region.as_ref().map(|region| (region.start_address(), region.len_bytes))
     }
 

@@ -37,7 +37,7 @@ pub fn publish_bytes(store: &RunStore, name: &str, bytes: &[u8]) -> Result<(), E
 
 /// The object with this name, which must exist.
 pub fn find_object(store: &RunStore, name: &str) -> StoredObject {
-    store.find(name).unwrap().expect("the object is there")
+    store.open_if_exists(name).unwrap().expect("the object is there")
 }
 
 /// The bytes of a range, read from the local copy.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::batching::InstanceBatch;
 
-use super::{AlignerOutputError, AssignedBatches, name_for_message};
+use super::{AlignerOutputError, AssignedBatches, read_name_to_text};
 
 const MAGIC: &[u8] = b"SAI\x01";
 const HEADER_BYTES: usize = 68;
@@ -111,7 +111,7 @@ impl SaiParser {
             (true, Some(batch)) => {
                 let first = batch
                     .wait_for_chunk(0)
-                    .map_or_else(String::new, |chunk| name_for_message(chunk.name_of_template(0)));
+                    .map_or_else(String::new, |chunk| read_name_to_text(chunk.name_of_template(0)));
                 Err(AlignerOutputError::MissingRecords { templates: batch.wait_for_num_reads() - self.reads, first })
             }
             (false, _) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::batching::{InstanceBatch, TextChunk};
 
-use super::{AlignerOutputError, AssignedBatches, name_for_message};
+use super::{AlignerOutputError, AssignedBatches, read_name_to_text};
 use by_name::NameMatcher;
 use line::{SamRecordLine, SequenceNames};
 
@@ -187,15 +187,15 @@ impl OrderedMatcher {
             return match line.name == PLACEHOLDER_NAME {
                 true => Ok(()),
                 false => Err(AlignerOutputError::UnexpectedRead {
-                    found: name_for_message(line.name),
-                    expected: name_for_message(PLACEHOLDER_NAME),
+                    found: read_name_to_text(line.name),
+                    expected: read_name_to_text(PLACEHOLDER_NAME),
                 }),
             };
         }
         if line.name != open.name() {
             return Err(AlignerOutputError::UnexpectedRead {
-                found: name_for_message(line.name),
-                expected: name_for_message(open.name()),
+                found: read_name_to_text(line.name),
+                expected: read_name_to_text(open.name()),
             });
         }
         self.primaries += u32::from(line.primary);
@@ -250,7 +250,7 @@ impl OrderedMatcher {
             return Ok(());
         }
         let Some(open) = &mut self.open else { return Ok(()) };
-        let first = name_for_message(open.name());
+        let first = read_name_to_text(open.name());
         let mut templates = 1;
         while open.next_template() {
             templates += 1;

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, fit_aligners_of_server,
-    fit_from_other_aligners, list_published_cases, published_runs, server_model,
+    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, average_of_other_aligners,
+    fit_aligners_of_server, list_published_cases, published_runs, server_model,
 };
 use crate::model::predict_run;
 use crate::strategy::Strategy;
@@ -96,7 +96,7 @@ pub(crate) fn evaluate_cases(
     cases: Vec<PublishedCase>,
     rules: RaceRules,
 ) -> Result<Vec<EvaluatedCase>, Error> {
-    let others = fit_from_other_aligners(fitted);
+    let others = average_of_other_aligners(fitted);
     let one = |case: PublishedCase| {
         let machine = server_model(&case.server)?;
         let unknown = || Error::Unknown { what: "aligner", name: case.workload.aligner.clone() };

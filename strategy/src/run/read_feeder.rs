@@ -30,7 +30,7 @@ pub(crate) struct PipeFeedOptions {
 }
 
 /// Writes all assigned batches to a pipe, until there are no more or the process stops reading. Then closes the pipe.
-pub(crate) fn feed_instance(
+pub(crate) fn feed_input_pipe(
     broker: &BatchBroker,
     feeding: PipeFeedOptions,
     sampler: &PlacementSampler,

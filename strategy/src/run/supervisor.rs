@@ -18,7 +18,7 @@ use crate::merge::{
 use crate::page_placement::AlignerIndexFiles;
 
 use super::placement_sampler::{PlacementSample, PlacementSampler};
-use super::read_feeder::{PipeFeedOptions, feed_instance};
+use super::read_feeder::{PipeFeedOptions, feed_input_pipe};
 use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 
 /// Maximum bytes read from an instance at once.
@@ -128,7 +128,7 @@ impl InstanceSupervisor<'_> {
                 let feeding =
                     PipeFeedOptions { instance: self.instance_index, pipe, pipes, numbered, own_block: apart };
                 let sampler = &sampler;
-                scope.spawn(move || feed_instance(self.broker, feeding, sampler, feed));
+                scope.spawn(move || feed_input_pipe(self.broker, feeding, sampler, feed));
             }
             let heard = stderr
                 .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));

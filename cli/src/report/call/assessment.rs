@@ -8,7 +8,7 @@ use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::sample_summary::SampleSummary;
-use genuma_somatic::target_depth::TargetSummary;
+use genuma_somatic::target_depth::CallTargetSummary;
 
 use super::number_format::{format_percent, format_share_with_interval};
 
@@ -394,7 +394,7 @@ fn assess_coverage(pair: Option<&SamplePairSummary>) -> Finding {
 
 /// Assesses the depth of capture targets. It replaces the evenness of the whole genome, which says nothing about a
 /// capture.
-fn assess_target_coverage(targets: &TargetSummary) -> Finding {
+fn assess_target_coverage(targets: &CallTargetSummary) -> Finding {
     let (mut level, mut messages) = (FindingLevel::Good, Vec::new());
     for (name, covered) in ["normal", "tumour"].into_iter().zip(&targets.samples) {
         if covered.uncovered_share > LOW_DEPTH_LEVELS[1] {

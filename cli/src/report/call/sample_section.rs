@@ -11,7 +11,7 @@ use genuma_pair::purity::AlternativePurityFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::msi::MicrosatelliteInstability;
-use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
+use genuma_somatic::target_depth::{CallTargetSummary, TargetCoverage};
 
 use super::assessment::{self, Finding, FindingLevel};
 use super::number_format::{format_number_with_interval, format_percent, format_share_with_interval};
@@ -380,7 +380,7 @@ fn add_coverage(rows: &mut FactRows, outcome: &CallSummary) {
 }
 
 /// Adds rows with the depth of the targets.
-fn add_target_coverage(rows: &mut FactRows, targets: &TargetSummary) {
+fn add_target_coverage(rows: &mut FactRows, targets: &CallTargetSummary) {
     let [normal, tumour, ..] = &targets.samples[..] else { return };
     let mut each = |name: &str, of: &dyn Fn(&TargetCoverage) -> String| {
         rows.add_row_per_sample(name, [of(normal), of(tumour)]);

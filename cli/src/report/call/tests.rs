@@ -23,7 +23,7 @@ use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
 use genuma_somatic::signatures::{SignatureExposure, SignatureExposures};
 use genuma_somatic::slippage::RepeatSlippage;
-use genuma_somatic::target_depth::{TargetCoverage, TargetSummary};
+use genuma_somatic::target_depth::{CallTargetSummary, TargetCoverage};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 
@@ -135,7 +135,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
 }
 
 /// Targets of an exome that are well covered.
-pub(crate) fn example_targets() -> TargetSummary {
+pub(crate) fn example_targets() -> CallTargetSummary {
     let coverage = |mean_depth: f64| TargetCoverage {
         mean_depth,
         median_depth: mean_depth - 5.0,
@@ -143,7 +143,7 @@ pub(crate) fn example_targets() -> TargetSummary {
         uncovered_targets: 3,
         uncovered_share: 0.01,
     };
-    TargetSummary {
+    CallTargetSummary {
         path: "targets.bed".into(),
         padding_bp: 100,
         intervals: 420,

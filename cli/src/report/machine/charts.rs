@@ -8,7 +8,7 @@ use genuma_probe::profile::{
     MemoryLevel, MemoryLocation,
 };
 
-use super::findings::{MinMedianMax, ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::findings::{MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits as number};
 use crate::report::plot::{
     Axis, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, StackedHorizontalBar, horizontal_bar_chart,
@@ -54,7 +54,7 @@ fn round_125(n: f64, up: bool) -> f64 {
 
 /// Plots the latency of a memory access against the size of the buffer (pointer chain).
 pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let curves = f.local_latency_curves_of_first_node();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
     let (Some(x), Some(y)) = (
@@ -162,7 +162,7 @@ fn cache_sizes(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
 
 /// Returns the node with the lowest number whose bandwidth to its own memory was measured, and these measurements. If
 /// there are none, returns node 0 and an empty list.
-pub(crate) fn local_bandwidths_of_first_node(f: ProfileFindings<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
+pub(crate) fn local_bandwidths_of_first_node(f: ProfileKeyFigures<'_>) -> (u32, Vec<&BandwidthMeasurement>) {
     let own = |b: &&BandwidthMeasurement| b.cpu_node.is_some_and(|node| b.memory == MemoryLocation::Node(node));
     let all = &f.0.bandwidth;
     let Some(node) = all.iter().filter(own).filter_map(|b| b.cpu_node).min() else { return (0, Vec::new()) };
@@ -172,7 +172,7 @@ pub(crate) fn local_bandwidths_of_first_node(f: ProfileFindings<'_>) -> (u32, Ve
 /// Plots the bandwidth of one node to its own memory, by bandwidth kernel: of one thread, and the maximum over all
 /// thread counts.
 pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let (node, entries) = local_bandwidths_of_first_node(f);
     let kernels: BTreeSet<BandwidthKernel> = entries.iter().map(|b| b.kernel).collect();
     if kernels.is_empty() {
@@ -226,7 +226,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
 /// Plots the bandwidth of one node to its own memory against the number of threads. Empty if no bandwidth kernel was
 /// measured with several numbers of threads.
 pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let (node, entries) = local_bandwidths_of_first_node(f);
     let kernels = [
         BandwidthKernel::Read,
@@ -300,7 +300,7 @@ fn format_tick(n: f64) -> String {
 
 /// Plots the bandwidth of the whole machine by memory placement, at the largest number of threads measured.
 pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };
     let threads =
         f.successful_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
@@ -400,7 +400,7 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
 /// Plots the total and the per-thread bandwidth against the number of threads, for the memory of one node with cores,
 /// of memory-only nodes, and for interleaved memory.
 pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let all = f.main_contention_curves();
     let pages = all.iter().map(|c| c.pages).max();
     let all: Vec<&ContentionCurve> = all.into_iter().filter(|c| Some(c.pages) == pages).collect();
@@ -463,7 +463,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
 }
 
 /// Titles of the charts of the bandwidth of all threads together, and of each thread.
-fn contention_titles(f: &ProfileFindings<'_>) -> [String; 2] {
+fn contention_titles(f: &ProfileKeyFigures<'_>) -> [String; 2] {
     let s = f.bandwidth_saturation();
     let total = match s {
         Some(s) if s.saturates_before_all_threads() => {

@@ -90,9 +90,9 @@ impl BandwidthSaturation {
 
 /// Derives key figures from a machine profile.
 #[derive(Clone, Copy)]
-pub(crate) struct ProfileFindings<'a>(pub &'a MachineProfile);
+pub(crate) struct ProfileKeyFigures<'a>(pub &'a MachineProfile);
 
-impl<'a> ProfileFindings<'a> {
+impl<'a> ProfileKeyFigures<'a> {
     /// Returns the numbers of the nodes that have CPUs.
     pub(crate) fn nodes_with_cores(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()

@@ -21,7 +21,7 @@ use super::markup::{
     escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
     format_three_digits,
 };
-use findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name};
+use findings::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name};
 
 /// Returns the HTML page with style sheet, text, drawing, plots and tables. It contains no script.
 pub(crate) fn render_page(profile: &MachineProfile) -> String {
@@ -60,7 +60,7 @@ fn page_title(profile: &MachineProfile) -> String {
 
 /// One line on the machine: processor, sockets, NUMA nodes, cores, memory.
 fn machine_line(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let t = &profile.topology;
     let memory = t.memory_bytes();
     let mut parts: Vec<String> = t.processor.iter().map(|p| escape_html(p)).collect();
@@ -96,7 +96,7 @@ fn add_tile(html: &mut String, name: &str, value: &str, more: &str) {
 }
 
 fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let mut tile = |name: &str, value: &str, more: &str| add_tile(html, name, value, more);
     match f.local_memory_latency_ns() {
         Some(l) if l.high > l.low * 1.03 => tile(
@@ -138,7 +138,7 @@ fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
 }
 
 fn add_bandwidth_tiles(html: &mut String, profile: &MachineProfile) {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let mut tile = |name: &str, value: &str, more: &str| add_tile(html, name, value, more);
     match f.one_thread_local_bandwidth() {
         Some(r) => tile(
@@ -184,7 +184,7 @@ fn add_bandwidth_tiles(html: &mut String, profile: &MachineProfile) {
 }
 
 fn drawing_legend(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let t = &profile.topology;
     let fields = if t.caches.is_empty() { "." } else { "; cores in one field share their last cache." };
     let mut sentences = vec![format!("Squares are cores{fields}")];

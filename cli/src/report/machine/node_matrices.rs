@@ -6,7 +6,7 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 
 use super::charts::{figure_without_plot, format_measurement, local_bandwidths_of_first_node};
-use super::findings::{ProfileFindings, bandwidth_kernel_name};
+use super::findings::{ProfileKeyFigures, bandwidth_kernel_name};
 use super::heat_map::{HeatMap, HeatMapCell};
 use crate::report::markup::{format_count_with_noun, format_three_digits as number};
 use crate::report::plot::html_figure;
@@ -16,7 +16,7 @@ const NODE_AXES: (&str, &str) = ("cores of node", "memory of node");
 /// Draws the heat maps of latency and bandwidth between nodes as HTML. If there is only one node, returns sentences
 /// with its latency and bandwidth instead.
 pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let (rows, columns) = matrix_nodes(f);
     if rows.len() > 1 || columns.len() > 1 {
         return format!(r#"<div class="charts">{}{}</div>"#, latency_matrix(profile), bandwidth_matrix(profile));
@@ -39,13 +39,13 @@ pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
 }
 
 /// Returns the rows (nodes with cores) and the columns (nodes with memory) of the heat maps.
-fn matrix_nodes(f: ProfileFindings) -> (Vec<u32>, Vec<u32>) {
+fn matrix_nodes(f: ProfileKeyFigures) -> (Vec<u32>, Vec<u32>) {
     (f.nodes_with_cores(), f.nodes_with_memory())
 }
 
 /// Draws the heat map of the memory latency between nodes.
 fn latency_matrix(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let (rows, columns) = matrix_nodes(f);
     let cells: Vec<Option<HeatMapCell>> = rows
         .iter()
@@ -80,7 +80,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
 }
 
 /// Returns the bandwidth kernel that was measured on most pairs of nodes; `None` if none was measured.
-fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
+fn most_measured_kernel(f: ProfileKeyFigures) -> Option<BandwidthKernel> {
     let pairs = |kernel: BandwidthKernel| {
         let all = f.nodes_with_cores().into_iter().flat_map(|c| f.nodes_with_memory().into_iter().map(move |m| (c, m)));
         all.filter(|&(c, m)| f.0.bandwidth_between(kernel, c, m).is_some()).count()
@@ -93,7 +93,7 @@ fn most_measured_kernel(f: ProfileFindings) -> Option<BandwidthKernel> {
 
 /// Draws the heat map of the memory bandwidth between nodes.
 fn bandwidth_matrix(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let (rows, columns) = matrix_nodes(f);
     let Some(kernel) = most_measured_kernel(f) else {
         return figure_without_plot("Bandwidth from node to node", "No bandwidth between nodes was measured.");

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{Measurement, MeasurementUnit};
 
-use super::findings::{ProfileFindings, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::findings::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_three_digits, group_thousands,
 };
@@ -268,7 +268,7 @@ pub(crate) fn placement_and_memory_module_tables(profile: &MachineProfile) -> St
 
 /// Returns an HTML list of what could not be measured, with the reasons.
 pub(crate) fn missing_measurements_list(profile: &MachineProfile) -> String {
-    let reasons = ProfileFindings(profile).missing_measurement_notes();
+    let reasons = ProfileKeyFigures(profile).missing_measurement_notes();
     if reasons.is_empty() {
         return "<p>Nothing: the whole plan was measured.</p>".to_string();
     }

@@ -5,14 +5,14 @@ use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
 use super::findings::{
-    BandwidthSaturation, BaseAndHugePageLatencies, MinMedianMax, ProfileFindings, bandwidth_kernel_name,
+    BandwidthSaturation, BaseAndHugePageLatencies, MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name,
 };
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits};
 
 /// Returns the text as HTML: a leading sentence, then a paragraph for each topic (placement, threads, huge pages,
 /// accuracy).
 pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
-    let f = ProfileFindings(profile);
+    let f = ProfileKeyFigures(profile);
     let parts = [
         (if has_placement_choice(f) { "Memory placement" } else { "Memory latency" }, describe_placement(f)),
         ("How many threads", describe_threads(f)),
@@ -60,11 +60,11 @@ fn list_nodes(ids: &[u32]) -> String {
 }
 
 /// Returns whether the machine has several nodes with cores or several with memory, so that memory placement matters.
-fn has_placement_choice(f: ProfileFindings) -> bool {
+fn has_placement_choice(f: ProfileKeyFigures) -> bool {
     f.nodes_with_cores().len() > 1 || f.nodes_with_memory().len() > 1
 }
 
-fn lead_sentence(f: ProfileFindings) -> String {
+fn lead_sentence(f: ProfileKeyFigures) -> String {
     let (own, only) = (f.nodes_with_cores(), f.memory_only_nodes());
     if !has_placement_choice(f) {
         return "The kernel shows one NUMA node: every core reaches all of the memory in the same way. Which core runs a thread \
@@ -107,7 +107,7 @@ fn lead_sentence(f: ProfileFindings) -> String {
     kinds + &verdict
 }
 
-fn describe_placement(f: ProfileFindings) -> String {
+fn describe_placement(f: ProfileKeyFigures) -> String {
     let mut sentences: Vec<String> = Vec::new();
     let local = f.local_memory_latency_ns();
     if let Some(local) = local {
@@ -146,7 +146,7 @@ fn describe_placement(f: ProfileFindings) -> String {
 }
 
 /// Describes the nodes that have memory but no cores.
-fn describe_memory_only_nodes(f: ProfileFindings) -> String {
+fn describe_memory_only_nodes(f: ProfileKeyFigures) -> String {
     let only = f.memory_only_nodes();
     let Some(latency) = f.memory_only_node_latency_ns() else { return String::new() };
     let mut text =
@@ -173,7 +173,7 @@ fn describe_memory_only_nodes(f: ProfileFindings) -> String {
 }
 
 /// Returns advice on memory placement for machines with several nodes: one or two sentences, and an HTML list.
-fn placement_advice(f: ProfileFindings) -> (String, String) {
+fn placement_advice(f: ProfileKeyFigures) -> (String, String) {
     let own = f.nodes_with_cores();
     if own.len() < 2 || f.nodes_with_memory().len() < 2 {
         return (String::new(), String::new());
@@ -229,7 +229,7 @@ fn placement_advice(f: ProfileFindings) -> (String, String) {
     (text, list)
 }
 
-fn describe_threads(f: ProfileFindings) -> String {
+fn describe_threads(f: ProfileKeyFigures) -> String {
     let mut sentences: Vec<String> = Vec::new();
     if let (Some(kernel), Some(one)) = (f.main_bandwidth_kernel(), f.one_thread_local_bandwidth()) {
         let name = bandwidth_kernel_name(kernel);
@@ -270,7 +270,7 @@ fn describe_threads(f: ProfileFindings) -> String {
     sentences.join(" ")
 }
 
-fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
+fn describe_saturation(f: ProfileKeyFigures, s: BandwidthSaturation) -> String {
     let place = if f.nodes_with_memory().len() > 1 { "A node's memory" } else { "The memory" };
     let (last, each) = s.bandwidth_at_max_threads;
     let share = s
@@ -297,7 +297,7 @@ fn describe_saturation(f: ProfileFindings, s: BandwidthSaturation) -> String {
     }
 }
 
-fn describe_huge_pages(f: ProfileFindings) -> String {
+fn describe_huge_pages(f: ProfileKeyFigures) -> String {
     let measured = match f.base_and_huge_page_latencies() {
         Some(gain) => describe_huge_page_gain(gain),
         None => "Latency on huge pages was not compared with that on base pages here.".to_string(),
@@ -337,7 +337,7 @@ fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
     }
 }
 
-fn describe_certainty(f: ProfileFindings) -> String {
+fn describe_certainty(f: ProfileKeyFigures) -> String {
     let all = f.all_measurements();
     let mut sentences: Vec<String> = Vec::new();
     let spread = |(_, m): &(String, genuma_probe::profile::Measurement)| m.median_absolute_deviation / m.median;

@@ -177,7 +177,7 @@ impl GenumaEngine {
         let seal = IndexSeal::read_seal(PROGRAM, &path)?;
         seal.check_reference(reference, threads)?;
         let image = FileInMemory::read_file(&path)?;
-        seal.check_file(&path, Checksum::from_bytes(&image, threads))?;
+        seal.check_file(&path, Checksum::of_bytes(&image, threads))?;
         let mut index = Index::from_bytes(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt

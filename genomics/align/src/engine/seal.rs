@@ -72,7 +72,7 @@ impl Checksum {
     }
 
     /// Computes the checksum of bytes in memory with `threads` threads.
-    pub(crate) fn from_bytes(bytes: &[u8], threads: usize) -> Checksum {
+    pub(crate) fn of_bytes(bytes: &[u8], threads: usize) -> Checksum {
         let summed = Checksum::of_ranges(bytes.len() as u64, threads, |range, hasher| {
             hasher.update(&bytes[range.start as usize..range.end as usize]);
             Ok::<_, Infallible>(())
@@ -285,10 +285,10 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let expected = Checksum { size: bytes.len() as u64, crc: crc32fast::hash(&bytes) };
         assert_eq!([1, 2, 3].map(|threads| Checksum::from_file(&path, threads).unwrap()), [expected; 3]);
-        assert_eq!([1, 3].map(|threads| Checksum::from_bytes(&bytes, threads)), [expected; 2]);
+        assert_eq!([1, 3].map(|threads| Checksum::of_bytes(&bytes, threads)), [expected; 2]);
         std::fs::write(&path, b"").unwrap();
         let nothing = Checksum { size: 0, crc: 0 };
-        assert_eq!((Checksum::from_file(&path, 4).unwrap(), Checksum::from_bytes(b"", 4)), (nothing, nothing));
+        assert_eq!((Checksum::from_file(&path, 4).unwrap(), Checksum::of_bytes(b"", 4)), (nothing, nothing));
         // A file that cannot be read to its end has no checksum, and neither has a folder.
         assert!(Checksum::from_file(dir.path(), 1).is_err());
     }
@@ -300,7 +300,7 @@ mod tests {
         std::fs::write(&reference, "ACGT").unwrap();
         let program = AlignerProgram { name: "engine", version: "1" };
         assert!(IndexSeal::read_seal(program, &one).unwrap_err().to_string().contains("ref.fa.a b.seal is missing"));
-        let sums = [b"first", b"other"].map(|bytes| Checksum::from_bytes(bytes, 1));
+        let sums = [b"first", b"other"].map(|bytes| Checksum::of_bytes(bytes, 1));
         let of_reference = Checksum::from_file(&reference, 1).unwrap();
         IndexSeal::write_seal(
             program,
@@ -316,7 +316,7 @@ mod tests {
 
         let said = |result: Result<(), Error>| result.unwrap_err().to_string();
         assert!(said(seal.check_file(&two, sums[0])).contains("its bytes changed"));
-        assert!(said(seal.check_file(&two, Checksum::from_bytes(b"othe", 1))).contains("its size changed"));
+        assert!(said(seal.check_file(&two, Checksum::of_bytes(b"othe", 1))).contains("its size changed"));
         assert!(said(seal.check_file(&reference, sums[0])).contains("does not name"));
         std::fs::write(&reference, "ACGA").unwrap();
         assert!(said(seal.check_reference(&reference, 1)).contains("not an index of"));

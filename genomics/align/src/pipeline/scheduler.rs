@@ -42,7 +42,7 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
     /// Whether the end of the reads was reached.
     input_ended: bool,
     num_blocks: u64,
-    read_wait_time: Duration,
+    input_wait_time: Duration,
     write_time: Duration,
 }
 
@@ -59,7 +59,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
             recycled_batches: Vec::new(),
             input_ended: false,
             num_blocks: 0,
-            read_wait_time: Duration::ZERO,
+            input_wait_time: Duration::ZERO,
             write_time: Duration::ZERO,
         }
     }
@@ -70,8 +70,8 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
     }
 
     /// Time that the scheduler has waited for reads.
-    pub(super) fn read_wait_time(&self) -> Duration {
-        self.read_wait_time
+    pub(super) fn input_wait_time(&self) -> Duration {
+        self.input_wait_time
     }
 
     /// Time that the scheduler has needed to write SAM text or to pass sorted blocks to the sorter.
@@ -113,7 +113,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
         let mut batch = self.recycled_batches.pop().unwrap_or_default();
         let start = Instant::now();
         let role = self.batch_splitter.next_batch(&mut batch.reads);
-        self.read_wait_time += start.elapsed();
+        self.input_wait_time += start.elapsed();
         let Some(role) = role? else {
             self.input_ended = true;
             self.close_last_block();

@@ -45,7 +45,7 @@ impl ScoredRange {
     }
 
     /// Range of the bases of the sequence.
-    pub(super) fn bases(&self) -> std::ops::Range<usize> {
+    pub(super) fn base_range(&self) -> std::ops::Range<usize> {
         self.from as usize..self.to as usize
     }
 }
@@ -157,7 +157,7 @@ pub(super) struct GappedAlignment {
 /// Extends an ungapped alignment, now with gaps, at each end beyond which at least [`MIN_OVERHANG_BP`] bases of
 /// `query` are unaligned. `stretch` are the aligned bases of `query`, `left` is the reference position of its base 0.
 pub(super) fn extend_gapped(query: &[u8], reference: &[u8], left: i64, stretch: ScoredRange) -> GappedAlignment {
-    let std::ops::Range { start: from, end: to } = stretch.bases();
+    let std::ops::Range { start: from, end: to } = stretch.base_range();
     let on = |q: usize| (left + q as i64) as usize;
     let run = longest_match_run(from..to, |q| is_match(query[q], reference[on(q)]));
     let middle = (run.start + run.end) / 2;

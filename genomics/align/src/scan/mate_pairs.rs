@@ -4,7 +4,7 @@ use super::ranking::{MAX_MAPQ, UNIQUE_SCORE_MARGIN, assign_mapq};
 use crate::hit::{Hit, Strand};
 
 /// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
-pub(crate) const DEFAULT_MAX_MATE_DISTANCE_BP: usize = 1_000;
+pub(crate) const FALLBACK_MAX_INSERT_SIZE_BP: usize = 1_000;
 
 /// Score penalty of hits that do not form a proper pair; the default of bwa mem (`-U`).
 const UNPAIRED_PENALTY: i32 = 17;
@@ -24,9 +24,9 @@ fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
 
 /// Estimates the maximum distance (bp) between the outer ends of a proper pair from pairs in which each mate has
 /// exactly one hit: upper quartile plus three times the interquartile range. `None` if there are too few such pairs.
-pub(crate) fn estimate_max_mate_distance(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
+pub(crate) fn estimate_max_insert_size(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
-        ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * DEFAULT_MAX_MATE_DISTANCE_BP),
+        ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * FALLBACK_MAX_INSERT_SIZE_BP),
         _ => None,
     };
     let mut apart: Vec<usize> = hits.iter().filter_map(certain).collect();

@@ -19,7 +19,7 @@ const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// in this number of k-mers that are not in the index passes the filter.
 const FILTER_BITS_PER_SEED: usize = 16;
 /// Mean number of distinct seeds in a bucket.
-const SEEDS_PER_BUCKET: usize = 4;
+const MIN_MEAN_SEEDS_PER_BUCKET: usize = 4;
 
 /// A seed at a position of a sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl SeedIndex {
         }
         let num_distinct_seeds = hashes.len();
         first_positions.push(positions.len() as u32);
-        let bucket_bits = (num_distinct_seeds / SEEDS_PER_BUCKET).max(2).ilog2();
+        let bucket_bits = (num_distinct_seeds / MIN_MEAN_SEEDS_PER_BUCKET).max(2).ilog2();
         let filter_bits = (num_distinct_seeds * FILTER_BITS_PER_SEED).max(64).ilog2() + 1;
         let mut bucket_starts = vec![0; (1 << bucket_bits) + 1];
         let mut filter = vec![0u64; (1 << filter_bits) / 64];

@@ -30,7 +30,7 @@ impl UngappedSegment {
     #[inline]
     pub(super) fn sort_key(&self) -> impl Ord + use<> {
         let UngappedSegment { chrom, reverse, diagonal, scored_range, .. } = *self;
-        let Range { start, end } = scored_range.bases();
+        let Range { start, end } = scored_range.base_range();
         (-scored_range.score, chrom, diagonal, reverse, start, end)
     }
 
@@ -48,7 +48,7 @@ impl UngappedSegment {
     /// The aligned bases, as positions in the sequence as it was given.
     #[inline]
     pub(super) fn query_range(&self, length: usize) -> Range<usize> {
-        let Range { start: from, end: to } = self.scored_range.bases();
+        let Range { start: from, end: to } = self.scored_range.base_range();
         if self.reverse { length - to..length - from } else { from..to }
     }
 }

@@ -68,7 +68,7 @@ impl GenomeMaker {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genes.gff3");
         std::fs::write(&path, &maker.gff).unwrap();
-        genome.write(&folder.path().join("genome.fa")).unwrap();
+        genome.write_fasta_file(&folder.path().join("genome.fa")).unwrap();
         let (model, counts) = gff::read_genes(&path, &genome).unwrap();
         assert_eq!((counts.overlapping_coding_transcripts, counts.features_without_parent), (0, 0));
         MadeGenome { folder, genome, model }

@@ -1,7 +1,7 @@
 //! Tests of counts that resume from a checkpoint.
 
 use super::*;
-use crate::{BinnedReadsCheckpoint, CountedKmersCheckpoint, SortedKmers};
+use crate::{BinnedReadsCheckpoint, CountedKmersCheckpoint, SortableKmers};
 
 /// Paths of the spill files of bins and of sort ranges.
 fn spills(files: &Files) -> [PathBuf; 2] {
@@ -23,7 +23,7 @@ fn count_on(files: &Files, read: BinnedReadsCheckpoint, params: &CountParams) ->
     CountedKmersCheckpoint::count_and_create::<2>(read, &bins, params, 2, &parts)
 }
 
-fn all_of(sorted: &SortedKmers<2>) -> Result<Vec<(u64, [u32; 2])>, Error> {
+fn all_of(sorted: &SortableKmers<2>) -> Result<Vec<(u64, [u32; 2])>, Error> {
     let mut found = Vec::new();
     sorted.for_each_kmer(|kmer, &counts| {
         found.push((kmer, counts));

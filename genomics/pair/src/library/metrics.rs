@@ -386,7 +386,7 @@ fn error_free_key_probability(detail: &DetailTally) -> f64 {
 fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
     let disagreements = &detail.cycles.disagreements;
     let (errors, compared) = (disagreements.error_halves as f64 / 2.0, disagreements.compared_bases as f64);
-    let compared_rate = Estimate::from_clustered_events(errors, disagreements.squared_errors as f64, compared);
+    let compared_rate = Estimate::rate_of_clustered_events(errors, disagreements.squared_errors as f64, compared);
     let calibration = quality_calibration(detail);
     let all = detail.cycles.by_mate.iter().flatten();
     let (mut bases, mut expected) = (0.0, 0.0);
@@ -403,7 +403,7 @@ fn error_metrics(detail: &DetailTally) -> ErrorMetrics {
         Some(SubstitutionErrorShare { change: format!("{}>{}", letters[i / 4], letters[i % 4]), share })
     });
     let qualities = disagreements.by_quality.iter().enumerate().filter_map(|(quality, &[compared, halves])| {
-        let errors = Estimate::from_poisson(halves / 2, compared as f64)?;
+        let errors = Estimate::rate_of_independent_events(halves / 2, compared as f64)?;
         Some(SingleQualityErrorRate { quality, compared, errors })
     });
     ErrorMetrics {
@@ -551,7 +551,7 @@ fn telomere_metrics(tally: &LibraryTally) -> TelomereMetrics {
         motif: motif.map(|motif| name(motif.bases)),
         taxon: motif.map(|motif| motif.taxon.to_owned()),
         pairs,
-        per_million: Estimate::from_poisson(pairs, tally.num_pairs as f64 / 1e6),
+        per_million: Estimate::rate_of_independent_events(pairs, tally.num_pairs as f64 / 1e6),
         motifs: TELOMERE_MOTIFS.iter().zip(tally.telomere_pairs).map(|(motif, n)| (name(motif.bases), n)).collect(),
     }
 }

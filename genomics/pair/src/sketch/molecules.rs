@@ -46,17 +46,17 @@ impl PairCount {
 
 /// Largest number of molecules that is counted by hashing read starts to 32 bits. For deeper k-mers the number is read
 /// pairs × (1 − duplicate share).
-pub(super) const MAX_MOLECULES_COUNTED_BY_STARTS: usize = 16;
+pub(super) const MAX_MOLECULES_IN_PROBABILITY_TABLE: usize = 16;
 
 /// Probabilities `[true number of molecules][counted number]` without PCR duplicates. The counted number may be
 /// smaller, because two molecules whose read starts set the same bit are counted as one.
 pub(crate) fn molecule_count_probabilities()
--> &'static [[f64; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1] {
-    static CHANCES: LazyLock<[[f64; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1]> =
+-> &'static [[f64; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1]; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1] {
+    static CHANCES: LazyLock<[[f64; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1]; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1]> =
         LazyLock::new(|| {
-            let mut chances = [[0.0; MAX_MOLECULES_COUNTED_BY_STARTS + 1]; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
+            let mut chances = [[0.0; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1]; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1];
             // Probability of each number of set bits.
-            let mut bits = [0.0; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
+            let mut bits = [0.0; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1];
             bits[0] = 1.0;
             for (pairs, own) in chances.iter_mut().enumerate() {
                 for (set, chance) in bits.iter().enumerate() {

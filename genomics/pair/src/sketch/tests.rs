@@ -5,7 +5,7 @@ use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, ReadPair, dna};
 
 use super::mate_kmers::{canonical_key, has_min_quality, hash_read_starts};
-use super::molecules::MAX_MOLECULES_COUNTED_BY_STARTS;
+use super::molecules::MAX_MOLECULES_IN_PROBABILITY_TABLE;
 use super::pattern::PATTERN_BITS;
 use super::*;
 
@@ -18,7 +18,7 @@ fn molecule_count_matrix_matches_random_starts() {
         seed >> 40
     };
     for (molecules, chances) in molecule_count_probabilities().iter().enumerate() {
-        let mut seen = [0u32; MAX_MOLECULES_COUNTED_BY_STARTS + 1];
+        let mut seen = [0u32; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1];
         const TRIES: u32 = 20_000;
         for _ in 0..TRIES {
             let mut all = PairCount::default();

@@ -28,21 +28,21 @@ pub(super) fn little_endian_u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// A BINSEQ file that is being read.
-pub(super) struct BinseqFileReader<M> {
+pub(super) struct BinseqByteReader<M> {
     path: PathBuf,
     reader: BufReader<RawInputFile<M>>,
     /// Number of reads or pairs in the blocks read so far.
     pub(super) records_read: u64,
 }
 
-impl<M: Deref<Target = ProgressCounters>> BinseqFileReader<M> {
+impl<M: Deref<Target = ProgressCounters>> BinseqByteReader<M> {
     /// Opens a file; reading starts at its first byte.
     ///
     /// # Errors
     /// The file cannot be opened.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
         let reader = BufReader::with_capacity(DISK_CHUNK_BYTES, RawInputFile::open(path, None, progress, None)?);
-        Ok(BinseqFileReader { path: path.into(), reader, records_read: 0 })
+        Ok(BinseqByteReader { path: path.into(), reader, records_read: 0 })
     }
 
     /// Reads exactly as many bytes as `bytes` has.

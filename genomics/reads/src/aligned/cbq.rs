@@ -15,7 +15,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    self, BinseqFileReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
+    self, BinseqByteReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
@@ -34,7 +34,7 @@ const NUM_COLUMNS: usize = 7;
 
 /// A CBQ file from which blocks are read.
 pub(super) struct CbqFileReader<M> {
-    file: BinseqFileReader<M>,
+    file: BinseqByteReader<M>,
     paired: bool,
 }
 
@@ -67,7 +67,7 @@ impl<M: Deref<Target = ProgressCounters>> CbqFileReader<M> {
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
         check_eof_marker(path, INDEX_MAGIC)?;
-        let mut file = BinseqFileReader::open(path, progress)?;
+        let mut file = BinseqByteReader::open(path, progress)?;
         let mut header = [0; FILE_HEADER_BYTES];
         file.read_exact(&mut header)?;
         if header[7] != VERSION {

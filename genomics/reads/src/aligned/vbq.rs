@@ -17,7 +17,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    BinseqFileReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
+    BinseqByteReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
     little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
@@ -71,7 +71,7 @@ impl RecordLayout {
 
 /// A VBQ or BQ file from which blocks are read.
 pub(super) struct VbqOrBqFileReader<M> {
-    file: BinseqFileReader<M>,
+    file: BinseqByteReader<M>,
     layout: RecordLayout,
     /// Uncompressed size in bytes of a VBQ block, or number of bytes of a BQ file that are processed together.
     block_bytes: u64,
@@ -99,7 +99,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
     /// # Errors
     /// The file cannot be read, has an unsupported version, or has no end-of-file marker.
     pub(super) fn open(path: &Path, progress: M) -> Result<Self, Error> {
-        let mut file = BinseqFileReader::open(path, progress)?;
+        let mut file = BinseqByteReader::open(path, progress)?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
         let wrong = |what| Error::error_in_file(path, FileFault::Header(what));

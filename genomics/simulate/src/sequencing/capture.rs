@@ -110,7 +110,7 @@ impl<'a> TargetCopies<'a> {
         let overlap = end.min(image.end) - start.max(image.start);
         let enough = BAIT_BP.min(image.end - image.start).min(length);
         let fragment = Fragment::new(chromosome, start, end);
-        (fragment.has_known_ends() && rng.draw_bernoulli(overlap as f64 / enough as f64)).then_some(fragment)
+        (fragment.begins_and_ends_without_n() && rng.draw_bernoulli(overlap as f64 / enough as f64)).then_some(fragment)
     }
 
     /// Returns how many of the bases `start..end` of a fragment are in targets.

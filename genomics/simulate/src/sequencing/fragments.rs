@@ -106,7 +106,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Returns whether the first and the last base are not N.
-    pub(crate) fn has_known_ends(&self) -> bool {
+    pub(crate) fn begins_and_ends_without_n(&self) -> bool {
         let known = |at: usize| self.chromosome.sequence.base_at(at) != b'N';
         self.len() == 0 || (known(self.start) && known(self.end - 1))
     }
@@ -147,7 +147,7 @@ impl<'a> ChromosomePool<'a> {
         loop {
             let fragment = self.draw_any_fragment(length, rng);
             tries += 1;
-            if tries == MAX_FRAGMENT_TRIES || fragment.has_known_ends() {
+            if tries == MAX_FRAGMENT_TRIES || fragment.begins_and_ends_without_n() {
                 return fragment;
             }
         }

@@ -39,7 +39,8 @@ impl<'a> ComparedVotes<'a> {
         params: GenotypingParams,
     ) -> ComparedVotes<'a> {
         let pooled = pool_votes_of_samples(tumours);
-        let (normal_support, tumour_support) = (AlleleSupport::from_votes(normal), AlleleSupport::from_votes(&pooled));
+        let (normal_support, tumour_support) =
+            (AlleleSupport::count_votes(normal), AlleleSupport::count_votes(&pooled));
         let in_normal = params.admixture.tumour_in_normal_ratio;
         let normal_without_allele = NormalWithoutAllele::fit(normal, tumours, tumour_support, in_normal);
         // Slippage has the same rate in all tumours.

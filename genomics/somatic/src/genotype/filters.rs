@@ -74,7 +74,7 @@ impl ComparedVotes<'_> {
         // Of several tumours, those with less of the allele than the normal do not count.
         let has_more = |votes: &&Vec<MoleculeVote>| {
             self.tumours.len() == 1
-                || AlleleSupport::from_votes(votes).supporting_vote_share() > normal.supporting_vote_share()
+                || AlleleSupport::count_votes(votes).supporting_vote_share() > normal.supporting_vote_share()
         };
         normal.alternative > 0 && self.tumours.iter().filter(has_more).all(is_alike)
     }

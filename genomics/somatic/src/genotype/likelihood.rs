@@ -220,7 +220,7 @@ impl NormalWithoutAllele {
         // The fraction of a tumour with few molecules is uncertain.
         let own = tumours
             .iter()
-            .map(|votes| AlleleSupport::from_votes(votes))
+            .map(|votes| AlleleSupport::count_votes(votes))
             .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
         let most = own.map(|own| own.supporting_vote_share()).fold(pooled.supporting_vote_share(), f64::max);
         let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
@@ -240,7 +240,7 @@ impl NormalWithoutAllele {
 /// the known ratio of the allele fraction in the normal to that in the tumour, or 0.
 pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec<MoleculeVote>, in_normal: f64) -> f64 {
     let shared = shared_log_likelihood(normal, &tumour);
-    let support = AlleleSupport::from_votes(&tumour);
+    let support = AlleleSupport::count_votes(&tumour);
     let tumours = [tumour];
     // docs/model/genotype.md (21)
     NormalWithoutAllele::fit(normal, &tumours, support, in_normal).log_likelihood_with_prior

@@ -188,7 +188,7 @@ fn the_index_finds_what_filtering_finds() {
 fn alleles_agree_with_the_reference() {
     let written = Written::new();
     let fasta = written.path("genome.fa");
-    written.genome.write(&fasta).unwrap();
+    written.genome.write_fasta_file(&fasta).unwrap();
     let path = written.path("somatic.vcf.gz");
     let arguments = ["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap(), path.to_str().unwrap()];
     let Some(normalised) = output("bcftools", &arguments) else { return };

@@ -82,7 +82,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
     /// # Errors
     /// When the kernel cannot report the nodes.
     pub fn query_residence(&self) -> Result<PageResidence, Error> {
-        let Some((start, bytes)) = self.elements.address_and_len_bytes() else {
+        let Some((start, bytes)) = self.elements.region_address_and_len_bytes() else {
             return Ok(PageResidence { page_bytes: sys::base_page_bytes() as u64, ..PageResidence::default() });
         };
         let unit = self.counted_page_bytes();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::batching::{InstanceBatch, TextChunk};
-use crate::merge::{AlignerOutputError, AssignedBatches, name_for_message};
+use crate::merge::{AlignerOutputError, AssignedBatches, read_name_to_text};
 
 use super::{MAX_LINE_BYTES, SamRecordLine, endless_error};
 
@@ -76,7 +76,7 @@ impl NameMatcher {
             self.end_template(given)?;
             let due = self
                 .take_template(line.name, given)
-                .ok_or_else(|| AlignerOutputError::UnknownRead(name_for_message(line.name)))?;
+                .ok_or_else(|| AlignerOutputError::UnknownRead(read_name_to_text(line.name)))?;
             let batch = &self.batches[due.batch as usize];
             let reads = batch.chunks[due.chunk as usize].count_reads_of_template(due.at as usize);
             self.current = Some(CurrentTemplate { due, reads, primaries: 0, start: batch.text.len() });
@@ -137,7 +137,7 @@ impl NameMatcher {
         if primaries != reads {
             return Err(AlignerOutputError::MissingRecords {
                 templates: 1,
-                first: name_for_message(name_of_template(&self.batches, &due)),
+                first: read_name_to_text(name_of_template(&self.batches, &due)),
             });
         }
         let answered = &mut self.batches[due.batch as usize];
@@ -157,7 +157,7 @@ impl NameMatcher {
             None => Ok(()),
             Some(first) => Err(AlignerOutputError::MissingRecords {
                 templates: self.due.len() as u64,
-                first: name_for_message(name_of_template(&self.batches, first)),
+                first: read_name_to_text(name_of_template(&self.batches, first)),
             }),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::batching::template_name_in_record;
-use crate::merge::{AlignerOutputError, name_for_message};
+use crate::merge::{AlignerOutputError, read_name_to_text};
 
 /// Number of mandatory fields of a record.
 const NUM_MANDATORY_FIELDS: usize = 11;
@@ -27,7 +27,7 @@ fn format_error(what: &str, text: &[u8]) -> AlignerOutputError {
     let start = &text[..text.len().min(60)];
     AlignerOutputError::InvalidFormat {
         format: "SAM",
-        what: format!("{what} in a line '{}'", name_for_message(start.trim_ascii_end())),
+        what: format!("{what} in a line '{}'", read_name_to_text(start.trim_ascii_end())),
     }
 }
 
