@@ -119,7 +119,7 @@ impl RunStore {
     /// Returns the sorted names of all objects. Temporary objects are left out.
     ///
     /// # Errors
-    /// The errors of [`RunStore::find`].
+    /// The errors of [`RunStore::open_if_exists`].
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         match &self.0 {
             Backend::Folder(folder) => folder.object_names(),
@@ -130,7 +130,7 @@ impl RunStore {
     /// Removes the object `name` if it exists.
     ///
     /// # Errors
-    /// The errors of [`RunStore::find`].
+    /// The errors of [`RunStore::open_if_exists`].
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let name = check_object_name(name)?;
         match &self.0 {

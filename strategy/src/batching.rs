@@ -184,7 +184,7 @@ impl InstanceBatch {
         InstanceBatch { number, first_read: first, filling: Mutex::default(), filled: Condvar::new() }
     }
 
-    /// Creates a complete batch of one chunk.
+    /// Creates a complete batch of one chunk with these templates, for fuzzing.
     #[cfg(fuzzing)]
     pub(crate) fn new_complete_batch(
         number: u64,

@@ -108,8 +108,8 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
     Ok(fitted)
 }
 
-/// Returns for each aligner and data set the geometric mean of the parameters of all other aligners on the same data
-/// set.
+/// Returns for each aligner and data set the geometric mean of the fitted parameters of all other aligners on the same
+/// data set. Memory and number of reads stay those of the aligner.
 pub(crate) fn average_of_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |workload: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted

@@ -98,7 +98,7 @@ impl<'a> OccupiedRegions<'a> {
         self.occupied_intervals[span.contig].insert(span.start, span.end.max(span.start + 1));
     }
 
-    /// Adds the span of a structural variant, inside which small variants may still be placed.
+    /// Excludes further structural variants from the span of one. Small variants may still be placed in it.
     pub(crate) fn exclude_further_svs_from_span(&mut self, span: ContigSpan) {
         self.sv_spans.push(span);
     }

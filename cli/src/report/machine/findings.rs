@@ -98,7 +98,7 @@ impl<'a> ProfileKeyFigures<'a> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
-    /// Returns the numbers of the nodes that have memory.
+    /// Returns the numbers of the nodes that have memory. Nodes of GPU memory are left out.
     pub(crate) fn nodes_with_memory(self) -> Vec<u32> {
         self.0.topology.memory_nodes().iter().collect()
     }

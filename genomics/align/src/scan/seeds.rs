@@ -15,10 +15,10 @@ const SEED_MASK: u64 = (1 << (2 * SEED_BP)) - 1;
 const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// Odd multiplier of the hash function; distinct k-mers get distinct hashes.
 const HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Number of bits per distinct seed of the filter (one-hash Bloom filter) that is tested before the index. About one
-/// in this number of k-mers that are not in the index passes the filter.
+/// Minimum number of bits per distinct seed of the filter (one-hash Bloom filter) that is tested before the index; the
+/// size is the next larger power of two. At most one in this number of k-mers that are not in the index passes it.
 const FILTER_BITS_PER_SEED: usize = 16;
-/// Mean number of distinct seeds in a bucket.
+/// Minimum mean number of distinct seeds in a bucket; the number of buckets is a power of two.
 const MIN_MEAN_SEEDS_PER_BUCKET: usize = 4;
 
 /// A seed at a position of a sequence.

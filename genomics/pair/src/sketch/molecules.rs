@@ -44,8 +44,9 @@ impl PairCount {
     }
 }
 
-/// Largest number of molecules that is counted by hashing read starts to 32 bits. For deeper k-mers the number is read
-/// pairs × (1 − duplicate share).
+/// Largest number of molecules for which [`molecule_count_probabilities`] has a row, and largest number of set bits (read
+/// starts are hashed to 32 bits) from which molecules are counted. Above, the number is read pairs × (1 − duplicate
+/// share).
 pub(super) const MAX_MOLECULES_IN_PROBABILITY_TABLE: usize = 16;
 
 /// Probabilities `[true number of molecules][counted number]` without PCR duplicates. The counted number may be

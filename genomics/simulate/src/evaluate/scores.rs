@@ -22,7 +22,7 @@ pub enum VariantClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UniqueOrRepeat {
-    /// All 31-mers at the variant occur once in the genome.
+    /// All 31-mers that overlap or adjoin the variant occur once in the genome, or no genome was given for a false call.
     Unique,
     /// A 31-mer at the variant occurs more than once in the genome.
     Repeat,
