@@ -28,6 +28,7 @@ lint: ## check format, lints, language, documented constants, packaging and, wit
 	@scripts/model-tables.sh --check
 	@scripts/guide-words.py
 	@scripts/io-errors.py
+	@scripts/file-lengths.sh
 	cargo package --workspace --no-verify --allow-dirty --locked --quiet
 
 fpga-sim: ## the simulated FPGA of the tests, in target/fpga; ARGS=31 for one k

@@ -13,6 +13,7 @@ mod align_valid;
 mod aligned_reads;
 mod assays;
 mod bad_input;
+mod binseq_reads;
 mod benchmarks;
 mod check;
 mod count;

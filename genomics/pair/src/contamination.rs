@@ -122,7 +122,7 @@ fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal
     let others = other
         .flat_map(|transitions| near.iter().map(move |own| SomaticSpectrum { transition_share: transitions, ..*own }));
     near = select_likeliest(near.iter().copied().chain(others).collect(), logs);
-    near.push(SomaticSpectrum::NONE);
+    near.push(SomaticSpectrum::NO_CHANGES);
     near
 }
 

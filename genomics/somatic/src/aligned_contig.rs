@@ -13,11 +13,12 @@ use crate::assemble::{Contig, MIN_CHANGED_BASE_QUALITY_SUM};
 use crate::change::{Change, left_align_allele};
 use crate::circular_contig::OriginWindow;
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
-use crate::event_model;
 use crate::explanation::{Explanation, ExplanationMethod};
-use crate::minisatellite::find_imperfect_minisatellites;
 use crate::repeat_family_allele;
 use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
+
+mod junctions;
+mod nearby_copies;
 
 /// A change on a contig, with the sequences without this change with which reads are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,13 +45,6 @@ const FLANKING_GENOME_BASES: usize = 500;
 /// Maximum number of bases at an end of a contig that may remain unaligned without indicating a breakpoint.
 const MAX_UNALIGNED_END_BASES: usize = 12;
 
-/// Minimum number of bases at each end of a contig that must be copied from one range of the genome if the contig is
-/// explained by copies. Fewer bases match by chance.
-const MIN_COPIED_END_BASES: usize = 25;
-
-/// Minimum length in bases of an unaligned end that counts as novel sequence.
-const MIN_NOVEL_END_BP: usize = 25;
-
 /// Minimum number of bases, not counting tandem repeats, between a small change and each end of its contig.
 const MIN_FLANK_BASES: usize = 5;
 /// Minimum length in bases of repeated units that count as a tandem repeat.
@@ -60,27 +54,6 @@ const MIN_REPEAT_BASES: usize = 10;
 fn leading_repeat_len(bases: &[&u8]) -> usize {
     let run = |unit: usize| unit + bases.iter().zip(&bases[unit..]).take_while(|(a, b)| a == b).count();
     (1..=MAX_SHORT_REPEAT_UNIT_BP.min(bases.len())).map(run).filter(|&n| n >= MIN_REPEAT_BASES).max().unwrap_or(0)
-}
-
-/// Minimum length in bases of a gap between two segments in which an inversion is searched.
-const MIN_INVERTED_GAP_BASES: usize = 25;
-/// Number of genome bases beyond both segments that are included in the search for an inversion.
-const INVERSION_SEARCH_MARGIN_BASES: usize = 30;
-
-/// Length of the longest prefix in which two sequences agree without gaps: the prefix with the highest score (+1 for a
-/// match, -4 for a mismatch).
-fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {
-    let (mut score, mut best, mut len) = (0i32, 0i32, 0usize);
-    for (i, (q, t)) in query.zip(target).enumerate() {
-        score += if q == t { 1 } else { -4 };
-        if score > best {
-            (best, len) = (score, i + 1);
-        }
-        if score < best - 20 {
-            break;
-        }
-    }
-    len
 }
 
 /// A range of the genome, read on its forward or reverse strand.
@@ -247,37 +220,6 @@ pub(crate) fn changes_with_ranges(
 }
 
 impl OrientedContig<'_> {
-    /// Detects short inversions, through which mappers extend alignments: searches the gap between two segments on one
-    /// strand for the reverse complement of the genome between them.
-    fn detect_inversions(&mut self) {
-        let mut inverted = Vec::new();
-        for two in self.segments.windows(2) {
-            let (a, b) = (&two[0], &two[1]);
-            let (start, end) = (a.query.1, b.query.0);
-            let (low, high) = if a.forward { (a.target.1, b.target.0) } else { (b.target.1, a.target.0) };
-            let alike = a.chrom == b.chrom
-                && a.forward == b.forward
-                && high >= low
-                && high - low <= MAX_JOINED_SEGMENT_DISTANCE_BP;
-            if !alike || end < start + MIN_INVERTED_GAP_BASES {
-                continue;
-            }
-            let chrom = &self.genome.contigs[a.chrom].seq;
-            let from = low.saturating_sub(INVERSION_SEARCH_MARGIN_BASES);
-            let window = &chrom[from..(high + INVERSION_SEARCH_MARGIN_BASES).min(chrom.len())];
-            let gap = &self.seq[start..end];
-            let gap = if a.forward { reverse_complement(gap) } else { gap.to_vec() };
-            let alignment = affine_alignment::align_whole_query(&gap, window);
-            if alignment.score >= 8 * gap.len() as i32 {
-                let at = from + alignment.start;
-                let target = (at, at + alignment.target_len());
-                inverted.push(ContigSegment { forward: !a.forward, query: (start, end), target, ..*a });
-            }
-        }
-        self.segments.extend(inverted);
-        self.segments.sort_by_key(|p| (p.query.0, p.query.1));
-    }
-
     /// Finds the changes. Also returns the segments at both ends of the contig, and the explanations that were
     /// compared.
     fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2], Vec<Explanation>) {
@@ -351,77 +293,6 @@ impl OrientedContig<'_> {
             && last.target.1 >= first.target.0
             && last.target.1 - first.target.0 <= self.seq.len() + MAX_JOINED_SEGMENT_DISTANCE_BP
             && self.segments.iter().all(|p| p.chrom == first.chrom && p.forward)
-    }
-
-    /// The region of the genome around the longest segment from which the contig may be copied; `None` if the segment
-    /// is on the reverse strand.
-    fn copy_region(&self) -> Option<GenomeRegion> {
-        let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
-        let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
-        let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
-        let end = (longest.target.1 + after).min(self.chrom(longest).len());
-        Some(GenomeRegion { chrom: longest.chrom, forward: true, start, end })
-    }
-
-    /// Whether the region from which the contig may be copied has a minisatellite.
-    fn is_near_minisatellite(&self) -> bool {
-        self.copy_region().is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
-    }
-
-    /// Cost of the unaligned ends that are too short for novel sequence, if they may be a gained unit of a
-    /// minisatellite. `ends` are the segments at the contig's two ends.
-    fn cost_of_short_unaligned_ends(&self, [first, last]: &[ContigSegment; 2]) -> i32 {
-        let short = |len: &usize| (MAX_UNALIGNED_END_BASES + 1..MIN_NOVEL_END_BP).contains(len);
-        let mut unaligned = [first.query.0, self.seq.len() - last.query.1].into_iter().filter(short).peekable();
-        if unaligned.peek().is_none() || !self.is_near_minisatellite() {
-            return 0;
-        }
-        unaligned.map(event_model::cost_of_unaligned_end).sum()
-    }
-
-    /// Explains the contig by ranges copied from the genome around its longest segment. `None` if `cost`, the cost of
-    /// the explanation found before, is too low for a better one, or if an end of the contig is not copied from this
-    /// region.
-    fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        if cost < event_model::MIN_COMPARED_REPEAT_COST
-            || cost < event_model::MIN_COST_FOR_ALTERNATIVES && !self.is_near_minisatellite()
-        {
-            return None;
-        }
-        let region = self.copy_region()?;
-        self.changes_of_copies(region, &region.bases(self.genome))
-    }
-
-    /// The changes that follow from the cheapest way to copy the contig from a region of the genome. `None` if an end
-    /// of the contig is not copied from there, or if a copied range is too long for the contig and not the only event.
-    fn changes_of_copies(&self, region: GenomeRegion, bases: &[u8]) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let mut stretches = event_model::explain_by_copies(&self.seq, bases);
-        event_model::lengthen_first_stretch(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
-        let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
-        let segment = |s: &event_model::CopiedStretch| ContigSegment {
-            chrom: region.chrom,
-            forward: true,
-            query: (s.query_start, s.query_end()),
-            target: (region.start + s.target_start, region.start + s.target_end()),
-            mapq,
-        };
-        let ends = [segment(stretches.first()?), segment(stretches.last()?)];
-        let query = (ends[0].query.0, ends[1].query.1);
-        let is_unaligned = query.0.max(self.seq.len() - query.1) > MAX_UNALIGNED_END_BASES;
-        if is_unaligned || ends.iter().any(|segment| segment.query_len() < MIN_COPIED_END_BASES) {
-            return None;
-        }
-        if let Some(alignment) = event_model::alignment_from_copied_stretches(&stretches, MAX_UNALIGNED_END_BASES) {
-            return Some((self.changes_of_alignment(&alignment, region, bases, query, mapq, true), ends));
-        }
-        let [a, b] = &stretches[..] else { return None };
-        let junction = self.find_junction(&segment(a), &segment(b))?;
-        let is_outside = |f: &ContigChange| {
-            f.contig_range.end <= junction.contig_range.start || f.contig_range.start >= junction.contig_range.end
-        };
-        let small = ends.iter().flat_map(|segment| self.changes_in_segment(segment)).filter(is_outside);
-        let found = small.chain([junction.clone()]).collect();
-        Some((found, ends))
     }
 
     /// Ranges of changes whose bases most other members of the repeat family have. `hits` are those of the contig
@@ -675,139 +546,6 @@ impl OrientedContig<'_> {
                     t += n as usize;
                 }
             }
-        }
-        found
-    }
-
-    /// Genome bases that follow the segment if it is continued without gaps from contig position `q` on.
-    fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
-        segment.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
-    }
-
-    /// Genome bases that precede contig position `q` if the segment is continued without gaps to the left.
-    fn genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
-        // Positions before the contig's first base would be negative: all coordinates are shifted.
-        let shifted = ContigSegment {
-            query: (segment.query.0 + FLANKING_GENOME_BASES, segment.query.1 + FLANKING_GENOME_BASES),
-            ..*segment
-        };
-        shifted.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::First, self.genome)
-    }
-
-    /// Number of bases at one end of a segment that align with the genome without gaps.
-    fn gapless_end_len(&self, segment: &ContigSegment, end: SegmentEnd) -> usize {
-        let (from, to) = segment.query;
-        let genome = segment.genome_bases_aligned_with(from..to, end, self.genome);
-        let contig = &self.seq[from..to];
-        match end {
-            SegmentEnd::First => gapless_prefix_len(contig.iter(), genome.iter()),
-            SegmentEnd::Last => gapless_prefix_len(contig.iter().rev(), genome.iter().rev()),
-        }
-    }
-
-    /// Finds the junction between two segments: the position on the contig at which switching from the first to the
-    /// second segment gives the highest score. `None` if the segments have no common range of such positions.
-    fn find_junction(&self, a: &ContigSegment, b: &ContigSegment) -> Option<ContigChange> {
-        /// Number of bases on both sides of the segments' ends in which the position of the junction is searched.
-        const JUNCTION_SEARCH_BASES: usize = 60;
-        // The split is searched only where the segments have no gaps: beyond a gap their diagonal differs.
-        let lo = a
-            .query
-            .1
-            .min(b.query.0)
-            .saturating_sub(JUNCTION_SEARCH_BASES)
-            .max(a.query.1 - self.gapless_end_len(a, SegmentEnd::Last));
-        let hi = (a.query.1.max(b.query.0) + JUNCTION_SEARCH_BASES)
-            .min(b.query.0 + self.gapless_end_len(b, SegmentEnd::First));
-        if lo >= hi {
-            return None;
-        }
-        let stretch = &self.seq[lo..hi];
-        let follow = a.genome_bases_aligned_with(lo..hi, SegmentEnd::Last, self.genome);
-        let precede = b.genome_bases_aligned_with(lo..hi, SegmentEnd::First, self.genome);
-        let agree = |x: Option<&u8>, y: u8| if x == Some(&y) { 1i32 } else { -4 };
-        // left[i]: score of stretch[..i] as continuation of a; right[i]: score of stretch[i..] as the bases before b.
-        let mut left = vec![0i32; stretch.len() + 1];
-        for i in 0..stretch.len() {
-            left[i + 1] = left[i] + agree(follow.get(i), stretch[i]);
-        }
-        let mut right = vec![0i32; stretch.len() + 1];
-        let lead = stretch.len() - precede.len().min(stretch.len());
-        for i in (0..stretch.len()).rev() {
-            right[i] = right[i + 1] + agree(i.checked_sub(lead).and_then(|x| precede.get(x)), stretch[i]);
-        }
-        // For each start of b, the best end of a at or before it. Ties are resolved as far left as possible.
-        let (mut exit, mut best) = (0usize, (i32::MIN, 0usize, 0usize));
-        for entry in 0..=stretch.len() {
-            if left[entry] > left[exit] {
-                exit = entry;
-            }
-            let score = left[exit] + right[entry] - i32::from(entry > exit);
-            if score > best.0 {
-                best = (score, exit, entry);
-            }
-        }
-        let (_, exit, entry) = best;
-        let homology = (1..=stretch.len() - entry)
-            .take_while(|&h| exit == entry && follow.get(entry + h - 1) == Some(&stretch[entry + h - 1]))
-            .count();
-        // The leftmost split on the contig is the leftmost position of the first breakend unless the contig is on the
-        // reverse strand there.
-        let leave = |q: usize| a.breakend_at_cut(q, SegmentEnd::Last, self.genome);
-        let enter = |q: usize| b.breakend_at_cut(q, SegmentEnd::First, self.genome);
-        let first = if leave(lo + exit)? <= enter(lo + entry)? { a } else { b };
-        let shift = if first.forward { 0 } else { homology };
-        let (q0, q1) = (lo + exit + shift, lo + entry + shift);
-        let (leave, enter) = (leave(q0)?, enter(q1)?);
-        let inserted = self.seq[q0..q1].to_vec();
-        let (ends, inserted) =
-            if leave <= enter { ([leave, enter], inserted) } else { ([enter, leave], reverse_complement(&inserted)) };
-        let left_normal = [&self.seq[..q0], &self.genome_bases_after(a, q0)[..]].concat();
-        let before = self.genome_bases_before(b, q1);
-        let right_shift = before.len() as i32 - q1 as i32;
-        let right_normal = [&before[..], &self.seq[q1..]].concat();
-        Some(ContigChange {
-            change: Change::Junction { ends, inserted, homology },
-            contig_range: q0..q1,
-            left_normal,
-            right_normal,
-            right_shift,
-            mapq: a.mapq.min(b.mapq),
-        })
-    }
-
-    /// Finds unaligned ends of the contig that are novel sequence.
-    fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
-        let mut found = Vec::new();
-        if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP
-            && let Some(end) = last.breakend_at_cut(last.query.1, SegmentEnd::Last, self.genome)
-        {
-            let q = last.query.1;
-            let normal = [&self.seq[..q], &self.genome_bases_after(last, q)[..]].concat();
-            found.push(ContigChange {
-                change: Change::Novel { end, sequence: self.seq[q..].to_vec() },
-                contig_range: q..q,
-                left_normal: normal.clone(),
-                right_normal: normal,
-                right_shift: 0,
-                mapq: last.mapq,
-            });
-        }
-        if first.query.0 >= MIN_NOVEL_END_BP
-            && let Some(end) = first.breakend_at_cut(first.query.0, SegmentEnd::First, self.genome)
-        {
-            let q = first.query.0;
-            let before = self.genome_bases_before(first, q);
-            let right_shift = before.len() as i32 - q as i32;
-            let normal = [&before[..], &self.seq[q..]].concat();
-            found.push(ContigChange {
-                change: Change::Novel { end, sequence: reverse_complement(&self.seq[..q]) },
-                contig_range: q..q,
-                left_normal: normal.clone(),
-                right_normal: normal,
-                right_shift,
-                mapq: first.mapq,
-            });
         }
         found
     }

@@ -16,13 +16,17 @@ use genuma_kmers::MAX_K;
 use genuma_reads::dna::reverse_complement;
 use serde::{Deserialize, Serialize};
 
-use crate::branch_points::{self, BranchPoints};
+use crate::branch_points;
 use crate::candidate_kmer::min_count_above_errors_at_depth;
 use crate::gapless_stack::GaplessStack;
 use crate::kmer_lookup::KmerHit;
 use crate::labelled_pair::LabelledPair;
 use crate::molecule::hash_bytes;
 use crate::packed::{OwnedRead, PackedRead};
+
+mod read_stack;
+
+use read_stack::{SeedConsensus, StackConsensus, StackedRead};
 
 /// A tumour read in the gapless stack from which a contig was assembled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,111 +114,9 @@ struct GroupRead<'a> {
     kmer_numbers: Vec<u32>,
 }
 
-/// A read that is aligned to the seed of the contig to be assembled.
-struct StackedRead {
-    member: u32,
-    placement: ContigRead,
-    /// The read in the orientation of the contig.
-    read: OwnedRead,
-}
-
-impl StackedRead {
-    /// First column of the read in the stack, and the read.
-    fn start_and_read(&self) -> (i32, &OwnedRead) {
-        (self.placement.start, &self.read)
-    }
-}
-
-/// A stack of reads, the base votes of each column, and the consensus.
-struct StackConsensus<'a> {
-    stack: Vec<&'a StackedRead>,
-    columns: GaplessStack,
-    consensus: Vec<u8>,
-}
-
-impl<'a> StackConsensus<'a> {
-    /// Stacks reads, removes those that disagree with the majority, and computes the consensus of the others.
-    fn from_stack(stack: Vec<&'a StackedRead>) -> StackConsensus<'a> {
-        let columns = |stack: &[&StackedRead]| GaplessStack::from_reads(stack.iter().map(|s| s.start_and_read()));
-        let all = columns(&stack);
-        let (stack, others): (Vec<_>, Vec<_>) =
-            stack.into_iter().partition(|s| all.agrees_with_majority(s.placement.start, &s.read));
-        let columns = if others.is_empty() { all } else { columns(&stack) };
-        StackConsensus { consensus: columns.consensus_bases(), stack, columns }
-    }
-
-    /// Keeps only reads that have at least `seed` bases (the length of the seed k-mer) within a range of the consensus.
-    fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
-        let mut columns = GaplessStack::empty_with_columns_for_reads(self.stack.iter().map(|s| s.start_and_read()));
-        let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
-        self.stack
-            .retain(|s| (s.placement.start + s.read.seq.len() as i32).min(to) - s.placement.start.max(from) >= seed);
-        self.stack.iter().for_each(|s| columns.add_read(s.placement.start, &s.read));
-        self.columns = columns;
-    }
-}
-
 /// Minimum distance in bp between the seed and the end of the novel sequence for an insertion. Shorter novel sequence
 /// may come from a single changed base.
 const MIN_INSERTION_BP: usize = 100;
-
-/// The consensus of a stack of reads, and where candidate k-mers are on it.
-struct SeedConsensus {
-    /// Candidate k-mers on the consensus: number within the group, and range.
-    windows: Vec<(u32, Range<usize>)>,
-    /// Range of the consensus that enough reads confirm.
-    range: Range<usize>,
-    seed: Range<usize>,
-}
-
-impl SeedConsensus {
-    /// The range around the seed that overlapping or adjacent candidate k-mers cover.
-    fn novel_range(&self) -> Range<usize> {
-        let mut windows: Vec<&Range<usize>> = self.windows.iter().map(|w| &w.1).collect();
-        windows.sort_unstable_by_key(|w| w.start);
-        let right = windows.iter().fold(self.seed.end, |end, w| if w.start <= end { end.max(w.end) } else { end });
-        let left = windows
-            .iter()
-            .rev()
-            .fold(self.seed.start, |start, w| if w.end >= start { start.min(w.start) } else { start });
-        left..right
-    }
-
-    /// Whether a long insertion extends from the seed to the left or to the right.
-    fn begins_insertion(&self) -> bool {
-        let new = self.novel_range();
-        (self.seed.start - new.start).max(new.end - self.seed.end) >= MIN_INSERTION_BP
-    }
-
-    fn branch_points(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> BranchPoints {
-        let all = stacked_reads.iter().map(StackedRead::start_and_read).filter(|(at, read)| {
-            let from = *at - consensus_of_stack.columns.start;
-            from >= 0 && from as usize + read.seq.len() <= consensus_of_stack.consensus.len()
-        });
-        BranchPoints::from_reads(all, consensus_of_stack.columns.start, &consensus_of_stack.consensus, &self.seed)
-    }
-
-    /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
-    fn is_at_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
-        self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
-    }
-
-    /// Whether reads diverge within the trusted range.
-    fn branches_in_range(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
-        let within = |c: usize| self.range.contains(&c);
-        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
-        left.is_some_and(within) || right.is_some_and(within)
-    }
-
-    /// Cuts the consensus at the columns where reads diverge.
-    fn cut_at_branches(self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> SeedConsensus {
-        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
-        let range = self.range.start.max(left.unwrap_or(0))..self.range.end.min(right.unwrap_or(usize::MAX));
-        let mut windows = self.windows;
-        windows.retain(|(_, w)| w.start >= range.start && w.end <= range.end);
-        SeedConsensus { windows, range, seed: self.seed }
-    }
-}
 
 /// The reads of a group, indexed by candidate k-mer.
 struct GroupReads<'a> {

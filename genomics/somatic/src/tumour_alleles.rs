@@ -278,7 +278,7 @@ impl TumourAlleleCollector {
 
 impl TumourAlleles {
     /// Adds the errors at a root whose reads of the tumour all have the extension `major`. `normal` is the count of the
-    /// root in the normal; `slips_on` tells whether the root is a tandem repeat before the base at an end.
+    /// root in the normal; `slips_on` returns whether the root is a tandem repeat before the base at an end.
     fn add_errors(&mut self, major: usize, counts: &[[u32; 2]; 16], normal: u32, slips_on: impl Fn(bool) -> bool) {
         for (extension, &[normal_count, _]) in counts.iter().enumerate().filter(|&(extension, _)| extension != major) {
             if let Some((from, to, behind)) = find_differing_base(major, extension)

@@ -1,6 +1,6 @@
 //! Planted reads of both alleles are recruited, placed, compared and genotyped.
 
-use crate::common::planted_reads::{Place, Planter, hit, recruit, weigh, weigh_all};
+use crate::common::planted_reads::{PlantedChange, Planter, hit, recruit, weigh, weigh_all};
 use crate::common::{READ, Rng, Sequencer, canonical, contig, edit, other, pair, replaced};
 use genuma_align::{CigarKind, CigarOp, Hit};
 use genuma_reads::dna::reverse_complement;
@@ -18,7 +18,7 @@ use genuma_somatic::slippage::SlippageModel;
 
 /// Plants 11 and 17 pairs of the tumour's two alleles and 21 of the normal, and finds exactly these.
 fn counts_what_was_planted(
-    locus: &Place,
+    locus: &PlantedChange,
     margin: usize,
     normal: std::ops::Range<usize>,
     tumour: std::ops::Range<usize>,
@@ -46,7 +46,7 @@ fn both_alleles_of_a_substitution_are_counted() {
     let mut rng = Rng(51);
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
-    counts_what_was_planted(&Place::new(normal, 1000, 1, &[base]), 30, 1000..1001, 1000..1001);
+    counts_what_was_planted(&PlantedChange::new(normal, 1000, 1, &[base]), 30, 1000..1001, 1000..1001);
 }
 
 #[test]
@@ -58,7 +58,11 @@ fn both_alleles_of_an_indel_in_a_tandem_repeat_are_counted() {
         let end = 1000 + repeat.len();
         normal[1000..end].copy_from_slice(&repeat);
         (normal[999], normal[end]) = (b'G', b'T');
-        let locus = if shorter { Place::new(normal, 1000, unit.len(), b"") } else { Place::new(normal, 1000, 0, unit) };
+        let locus = if shorter {
+            PlantedChange::new(normal, 1000, unit.len(), b"")
+        } else {
+            PlantedChange::new(normal, 1000, 0, unit)
+        };
         let tumour = 1000..end + locus.added - locus.removed;
         counts_what_was_planted(&locus, 30, 1000..end, tumour);
     }
@@ -68,7 +72,7 @@ fn both_alleles_of_an_indel_in_a_tandem_repeat_are_counted() {
 fn both_alleles_of_a_tandem_duplication_are_counted() {
     let normal = Rng(53).sequence(2000);
     let copied = normal[1000..1090].to_vec();
-    let locus = Place::new(normal, 1000, 0, &copied);
+    let locus = PlantedChange::new(normal, 1000, 0, &copied);
     // Only a read across the border of the copies, or across the whole single copy, supports an allele.
     counts_what_was_planted(&locus, 20, 1000..1090, 1070..1110);
     // Reads from the flanks into a copy, and from inside a copy, support no allele.
@@ -137,7 +141,7 @@ fn pcr_copies_are_counted_once() {
     let mut rng = Rng(54);
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
-    let locus = Place::new(normal, 1000, 1, &[base]);
+    let locus = PlantedChange::new(normal, 1000, 1, &[base]);
     let mut planter = Planter { rng: Rng(55), made: 0 };
     let mut pairs = planter.plant(5, TUMOUR_SAMPLE, &locus.tumour, 1000..1001, 40);
     pairs.extend(planter.plant(8, NORMAL_SAMPLE, &locus.normal, 1000..1001, 40));
@@ -167,7 +171,7 @@ fn strangers_and_reads_of_another_change_do_not_vote_for_it() {
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
     let other = b"ACGT".iter().copied().find(|&b| b != base && b != normal[1000]).unwrap();
-    let locus = Place::new(normal, 1000, 1, &[base]);
+    let locus = PlantedChange::new(normal, 1000, 1, &[base]);
     let third = replaced(&locus.normal, 1000, 1, &[other]);
     let mut planter = Planter { rng: Rng(57), made: 0 };
     let pairs = planter.plant(10, TUMOUR_SAMPLE, &third, 1000..1001, 40);
@@ -347,7 +351,7 @@ fn changes_are_in_phase_when_molecules_have_both() {
 #[test]
 fn what_sequencers_hardly_make_needs_fewer_molecules() {
     let kind = |removed: usize, added: &[u8]| {
-        let place = Place::new(Rng(60).sequence(2000), 1000, removed, added);
+        let place = PlantedChange::new(Rng(60).sequence(2000), 1000, removed, added);
         let mut planter = Planter { rng: Rng(61), made: 0 };
         weigh(&place, &planter.plant(5, NORMAL_SAMPLE, &place.normal, 1000..1010, 40)).kind
     };
@@ -357,7 +361,7 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
     assert_eq!(kind(0, &Rng(63).sequence(12)), ErrorFrequency::Rare);
     let mut run = Rng(64).sequence(2000);
     run[1000..1010].fill(b'A');
-    let place = Place::new(run, 1000, 1, b"");
+    let place = PlantedChange::new(run, 1000, 1, b"");
     assert_eq!(weigh(&place, &[]).kind, ErrorFrequency::Common);
 }
 
@@ -366,7 +370,7 @@ fn a_place_of_extreme_depth_is_thinned_alike_whatever_the_order_of_reads() {
     let mut rng = Rng(65);
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
-    let place = Place::new(normal, 1000, 1, &[base]);
+    let place = PlantedChange::new(normal, 1000, 1, &[base]);
     let compared = place.compared();
     let planted = |n: usize, prefix: &str| -> Vec<LabelledPair> {
         (0..n)
@@ -411,7 +415,7 @@ fn slips_are_learned_from_the_normals_repeats() {
     (normal[1029], normal[1042]) = (b'G', b'C');
     let slipped = replaced(&normal, 1030, 1, b"");
     let base = rng.another(normal[1000]);
-    let place = Place::new(normal, 1000, 1, &[base]);
+    let place = PlantedChange::new(normal, 1000, 1, &[base]);
     let learned = |slips: usize| {
         let mut planter = Planter { rng: Rng(71), made: 0 };
         let pairs = [
@@ -436,7 +440,7 @@ fn kmers_of_other_places_recruit_nothing() {
     let copy = rng.sequence(400);
     let normal = [rng.sequence(800), copy.clone(), rng.sequence(800), copy, rng.sequence(600)].concat();
     let base = rng.another(normal[1210]);
-    let place = Place::new(normal, 1210, 1, &[base]);
+    let place = PlantedChange::new(normal, 1210, 1, &[base]);
     let mut planter = Planter { rng: Rng(67), made: 0 };
     let own = planter.plant(20, NORMAL_SAMPLE, &place.normal, 1200..1220, 10);
     let others = planter.plant(20, NORMAL_SAMPLE, &place.normal, 2340..2390, 5);

@@ -22,7 +22,7 @@ pub(super) struct SomaticSpectrum {
 }
 
 impl SomaticSpectrum {
-    pub(super) const NONE: SomaticSpectrum =
+    pub(super) const NO_CHANGES: SomaticSpectrum =
         SomaticSpectrum { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
 }
 

@@ -19,7 +19,7 @@ use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel};
 use genuma_somatic::slippage::SlippageModel;
 
 /// A locus of 2,000 bases with one change in the middle.
-pub struct Place {
+pub struct PlantedChange {
     pub normal: Vec<u8>,
     pub tumour: Vec<u8>,
     /// Number of replaced bases, and number of bases in the tumour.
@@ -28,10 +28,10 @@ pub struct Place {
     pub added: usize,
 }
 
-impl Place {
-    pub fn new(normal: Vec<u8>, at: usize, removed: usize, added: &[u8]) -> Place {
+impl PlantedChange {
+    pub fn new(normal: Vec<u8>, at: usize, removed: usize, added: &[u8]) -> PlantedChange {
         let tumour = replaced(&normal, at, removed, added);
-        Place { normal, tumour, at, removed, added: added.len() }
+        PlantedChange { normal, tumour, at, removed, added: added.len() }
     }
 
     pub fn genome(&self) -> Reference {
@@ -187,6 +187,6 @@ pub fn weigh_all(compared: &AlignedContig, genome: &Reference, pairs: &[Labelled
     (0..compared.changes.len()).map(weigh).collect()
 }
 
-pub fn weigh(place: &Place, pairs: &[LabelledPair]) -> Weighed {
+pub fn weigh(place: &PlantedChange, pairs: &[LabelledPair]) -> Weighed {
     weigh_all(&place.compared(), &place.genome(), pairs).remove(0)
 }
