@@ -164,7 +164,7 @@ impl SketchWriter<'_> {
         }
         let params = &self.builder.params;
         self.keys.clear();
-        self.scan.scan_pair(pair.mates.map(|mate| mate.seq.len()), packed, params, level);
+        self.scan.scan_pair(pair.mates.map(|mate| mate.seq.len()), packed, params.root_bases(), level);
         let (fitting, found) = (self.scan.matches_by_mate(), &mut self.keys);
         run_with_widest_simd(
             #[inline(always)]

@@ -4,8 +4,6 @@ use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 use serde::{Deserialize, Serialize};
 
-use super::params::SketchParams;
-
 /// Pattern that sampled roots must match, from the innermost two bases outwards: bit i is set if exactly one of the two
 /// bases at distance i is strong (C or G).
 pub(super) const STRENGTH_PATTERN: u32 = 0b10_1100_1101;
@@ -32,13 +30,7 @@ const SIMD_LANES: usize = 8;
 impl PatternScan {
     /// Searches two mates with the given numbers of bases; the packed bases may be longer. The results are in
     /// `matches`.
-    pub(super) fn scan_pair(
-        &mut self,
-        bases: [usize; 2],
-        packed: [PackedBases<'_>; 2],
-        params: &SketchParams,
-        level: u32,
-    ) {
+    pub(super) fn scan_pair(&mut self, bases: [usize; 2], packed: [PackedBases<'_>; 2], root_bases: usize, level: u32) {
         self.words.clear();
         for (bases, packed) in bases.into_iter().zip(packed) {
             self.words.extend_from_slice(&packed.words()[..bases.div_ceil(WORD_BASES)]);
@@ -50,7 +42,7 @@ impl PatternScan {
         // The root of a k-mer starts one base after the k-mer.
         run_with_widest_simd(
             #[inline(always)]
-            || scan_pattern(words, params.root_bases(), 1, level, strong, fit),
+            || scan_pattern(words, root_bases, 1, level, strong, fit),
         );
     }
 
