@@ -46,7 +46,8 @@ impl FaultTestRunner {
     pub fn create(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultTestRunner> {
         remove_folder(&root)?;
         let given = root.join("given");
-        create_inputs(cases, program, &given)?;
+        let inputs = cases.iter().flat_map(|case| case.inputs).copied().collect();
+        create_inputs(inputs, program, &given)?;
         let shim = FaultShim::write_library_into(&root)?;
         Ok(FaultTestRunner { program: program.to_path_buf(), shim, root, given, undisturbed: HashMap::new() })
     }

@@ -8,8 +8,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::test_cases::TestCase;
-
 pub(crate) const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 pub(crate) const COUNT_COMMAND: &str =
@@ -116,19 +114,7 @@ impl TestInput {
             TestInput::MachineRecording => genuma("machine show --record {given}/machine.txt"),
             TestInput::MachineProfile => genuma("machine measure --quick --force -o {given}/probe"),
             // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
-            TestInput::InterruptedWork => {
-                let begun = given.join("begun-call/calls");
-                fs::create_dir_all(begun.join("summary.json/taken"))?;
-                let failed = genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/begun-call/calls"));
-                ensure!(failed.is_err(), "a call into a folder whose summary.json is a folder was to fail");
-                fs::remove_dir_all(begun.join("summary.json"))?;
-                fs::create_dir_all(given.join("begun-count/n.gkt/taken"))?;
-                fs::create_dir_all(given.join("begun-count/work"))?;
-                let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
-                ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
-                fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
-                Ok(())
-            }
+            TestInput::InterruptedWork => interrupt_call_and_count(genuma, given),
             TestInput::PlannedRun => {
                 let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
                 genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
@@ -165,12 +151,26 @@ impl TestInput {
     }
 }
 
-/// Creates the inputs of all cases in the folder `given`.
+/// Runs a call and a count that fail when they write their results, so that their work folders stay.
+fn interrupt_call_and_count(genuma: impl Fn(&str) -> anyhow::Result<()>, given: &Path) -> anyhow::Result<()> {
+    let begun = given.join("begun-call/calls");
+    fs::create_dir_all(begun.join("summary.json/taken"))?;
+    let failed = genuma(&format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{given}}/begun-call/calls"));
+    ensure!(failed.is_err(), "a call into a folder whose summary.json is a folder was to fail");
+    fs::remove_dir_all(begun.join("summary.json"))?;
+    fs::create_dir_all(given.join("begun-count/n.gkt/taken"))?;
+    fs::create_dir_all(given.join("begun-count/work"))?;
+    let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
+    ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
+    fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
+    Ok(())
+}
+
+/// Creates the inputs `wanted`, and those that they need, in the folder `given`.
 ///
 /// # Errors
 /// A command that creates an input fails. The message contains its standard error.
-pub(crate) fn create_inputs(cases: &[&TestCase], program: &Path, given: &Path) -> anyhow::Result<()> {
-    let mut wanted: BTreeSet<TestInput> = cases.iter().flat_map(|case| case.inputs).copied().collect();
+pub(crate) fn create_inputs(mut wanted: BTreeSet<TestInput>, program: &Path, given: &Path) -> anyhow::Result<()> {
     // Two rounds resolve the deepest dependencies.
     for _ in 0..2 {
         wanted.extend(wanted.clone().into_iter().flat_map(|given| given.required_inputs()));
