@@ -34,8 +34,9 @@ pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) ->
         .into());
     }
     if num_normals < u64::from(least) {
+        let normals = if num_normals == 1 { "normal" } else { "normals" };
         let message = format!(
-            "--panel-min-samples {least}: the normals of {path} are fewer ({num_normals}): lower the option, or {make} from more normals"
+            "--panel-min-samples {least}: {path} has only {num_normals} {normals}: lower the option, or {make} from more normals"
         );
         return Err(UsageError(message).into());
     }
