@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Data, data, run, scratch, signature_matrix, summary, text};
+use genuma_faults::test_inputs::signature_matrix;
+
+use crate::common::{Data, data, run, scratch, summary, text};
 use crate::schema::assert_fits;
 
 #[test]

@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch, signature_matrix};
+use common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
+use genuma_faults::test_inputs::signature_matrix;
 use serde_json::Value;
 
 fn text(path: &Path) -> String {

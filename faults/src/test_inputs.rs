@@ -185,14 +185,18 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a matrix of two signatures in the format of COSMIC: all contexts alike, and C>T only.
-fn signature_matrix() -> String {
-    let mut matrix = "Type\tSBS-flat\tSBS-CT\n".to_owned();
-    for change in ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"] {
-        for before in ["A", "C", "G", "T"] {
-            for after in ["A", "C", "G", "T"] {
-                let share = if change == "C>T" { 1.0 / 16.0 } else { 0.0 };
-                matrix += &format!("{before}[{change}]{after}\t{}\t{share}\n", 1.0 / 96.0);
+/// Returns a matrix of signatures in the format of COSMIC: C>T only, all other substitutions, and T>G only.
+pub fn signature_matrix() -> String {
+    let mut matrix = String::from("Type\tSBS-CT\tSBS-other\tSBS-TG\n");
+    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
+        for to in tos.chars() {
+            for around in 0..16 {
+                let [before, after] = [around / 4, around % 4].map(|at| char::from(b"ACGT"[at]));
+                let is = |change: (char, char)| (from, to) == change;
+                let shares = [is(('C', 'T')), !is(('C', 'T')), is(('T', 'G'))].map(f64::from);
+                let numbers = [shares[0] / 16.0, shares[1] / 80.0, shares[2] / 16.0];
+                let [ct, other, tg] = numbers;
+                matrix += &format!("{before}[{from}>{to}]{after}\t{ct}\t{other}\t{tg}\n");
             }
         }
     }

@@ -107,7 +107,8 @@ impl BucketStore {
         }
     }
 
-    /// Opens the present version of the object `name`; `None` if it does not exist. See [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
+    /// Opens the present version of the object `name`; `None` if it does not exist. See
+    /// [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
     pub fn open_if_exists(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.

@@ -53,7 +53,8 @@ impl FolderStore {
         temp_object.publish_as_if_absent(&self.0.join(name))
     }
 
-    /// Opens the present version of the object `name`; `None` if it does not exist. See [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
+    /// Opens the present version of the object `name`; `None` if it does not exist. See
+    /// [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
     pub fn open_if_exists(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
         let file = match open_if_exists(&path)? {

@@ -100,7 +100,7 @@ impl RunStore {
         }
     }
 
-    /// Finds the object `name` in its present version; `None` if it does not exist.
+    /// Opens the present version of the object `name`; `None` if it does not exist.
     ///
     /// # Errors
     /// The folder or bucket does not exist, cannot be reached within the retry timeout, or rejects the request.

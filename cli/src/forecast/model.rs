@@ -574,4 +574,4 @@ impl<'a> UnitForecaster<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

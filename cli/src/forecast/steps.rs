@@ -125,23 +125,13 @@ impl ForecastInput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::forecast::model::tests::human_genome_input;
     use crate::forecast::rates::MEASURED_RATES;
 
     #[test]
     fn more_shards_and_partitions_make_smaller_steps_and_no_less_work() {
-        let given = ForecastInput {
-            bases: [93_000_000_000; 2],
-            num_samples: 2,
-            file_bytes: [43_000_000_000; 2],
-            packed_bytes: 110_000_000_000,
-            read_length: 150,
-            num_files: 4,
-            num_aligned_files: 0,
-            panel: None,
-            reference_bases: Some(3_100_000_000),
-            k: 31,
-            resources: Resources { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },
-        };
+        let resources = Resources { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() };
+        let given = ForecastInput { resources, ..human_genome_input() };
         let steps =
             |n: u32| given.forecast_steps(n, genuma_kmers::bin_grid_for_kmers(150_000_000_000, n), &MEASURED_RATES);
         let (few, many) = (steps(8), steps(32));

@@ -408,21 +408,3 @@ pub fn fetched(script: &str) -> bool {
     }
     output.status.success()
 }
-
-/// A matrix in COSMIC's format: C>T only, all other substitutions, and T>G only.
-pub fn signature_matrix() -> String {
-    let mut matrix = String::from("Type\tSBS-CT\tSBS-other\tSBS-TG\n");
-    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
-        for to in tos.chars() {
-            for around in 0..16 {
-                let [before, after] = [around / 4, around % 4].map(|at| char::from(b"ACGT"[at]));
-                let is = |change: (char, char)| (from, to) == change;
-                let shares = [is(('C', 'T')), !is(('C', 'T')), is(('T', 'G'))].map(f64::from);
-                let numbers = [shares[0] / 16.0, shares[1] / 80.0, shares[2] / 16.0];
-                let [ct, other, tg] = numbers;
-                matrix += &format!("{before}[{from}>{to}]{after}\t{ct}\t{other}\t{tg}\n");
-            }
-        }
-    }
-    matrix
-}

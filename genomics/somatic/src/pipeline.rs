@@ -118,8 +118,9 @@ impl CallJob {
         let mut genome = None;
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } =
             store.run_or_load("place", &mut costs, || {
-                genome = self.read_reference()?;
-                Ok::<_, Error>(self.place(&mut assembled.contigs, genome.as_ref(), &counts, tracer.as_mut(), watch))
+                let (placed, read) = self.place(&mut assembled.contigs, &counts, tracer.as_mut(), watch)?;
+                genome = read;
+                Ok::<_, Error>(placed)
             })?;
         ledger.append_lines(&lines);
         let recruited =
@@ -170,26 +171,27 @@ impl CallJob {
         }
     }
 
-    /// Places the contigs on the reference, finds their changes, and selects the k-mers that recruit reads.
+    /// Places the contigs on the reference, finds their changes, and selects the k-mers that recruit reads. Also returns
+    /// the reference.
     fn place(
         &self,
         contigs: &mut Vec<Contig>,
-        genome: Option<&Reference>,
         counts: &CountingResult,
         tracer: Option<&mut VariantTracer>,
         watch: &dyn ProgressListener,
-    ) -> ContigPlacementResult {
+    ) -> Result<(ContigPlacementResult, Option<Reference>), Error> {
         let meter = Arc::new(ProgressCounters::new("the reference"));
-        watch.unit_started("place", genome.is_some().then(|| meter.clone()));
+        watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
+        let genome = self.read_reference()?;
         let inputs = ContigPlacementInputs {
-            genome,
+            genome: genome.as_ref(),
             k: self.params.k,
             threads: self.resources.threads,
             memory_bytes: self.resources.allocatable_memory_bytes(),
             thresholds: genotyping::call_thresholds(counts, &self.samples, &self.params),
             meter: &meter,
         };
-        ContigPlacementResult::place_and_find_changes(contigs, &inputs, tracer)
+        Ok((ContigPlacementResult::place_and_find_changes(contigs, &inputs, tracer), genome))
     }
 
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.

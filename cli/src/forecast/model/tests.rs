@@ -2,7 +2,7 @@ use super::*;
 use crate::forecast::rates::MEASURED_RATES;
 
 /// A human genome at 30x/30x.
-fn human_genome_input() -> ForecastInput {
+pub(crate) fn human_genome_input() -> ForecastInput {
     ForecastInput {
         bases: [93_000_000_000; 2],
         num_samples: 2,

@@ -30,8 +30,11 @@ impl ComparedVotes<'_> {
             (params.has_normal && self.is_normal_shallow(), Filter::NormalDepth),
             (params.mapq < GENOTYPE_MODEL_PARAMS.min_mapq, Filter::Repeat),
         ];
-        let failed = tests.into_iter().filter(|(is_failed, _)| *is_failed).map(|(_, filter)| filter);
-        failed.chain(self.failed_read_filters()).collect()
+        tests
+            .into_iter()
+            .chain(self.test_reads())
+            .filter_map(|(is_failed, filter)| is_failed.then_some(filter))
+            .collect()
     }
 
     /// Whether the normal has the allele as often as a germline variant.
@@ -101,8 +104,9 @@ impl ComparedVotes<'_> {
         depth < f64::from(self.params.population_frequency.min_normal_depth_to_pass())
     }
 
-    /// Filters by the strands, the read ends and the qualities of the supporting reads.
-    fn failed_read_filters(&self) -> impl Iterator<Item = Filter> {
+    /// Tests the strands, the read ends and the qualities of the supporting reads. Returns for each filter whether the
+    /// change fails it.
+    fn test_reads(&self) -> [(bool, Filter); 4] {
         let supporting = || self.pooled.iter().filter(|v| v.supports_tumour_allele());
         let both = || self.normal.iter().filter(|v| v.supports_normal_allele()).chain(self.pooled.iter());
         let is_at_end = |v: &MoleculeVote| v.distance_from_end < GENOTYPE_MODEL_PARAMS.read_end_bases;
@@ -111,13 +115,12 @@ impl ComparedVotes<'_> {
             && !is_low(median_quality(both().filter(|v| v.supports_normal_allele())));
         let has_random_ends = !self.params.has_fixed_fragment_ends;
         let are_all_at_ends = self.tumour_support.alternative > 0 && supporting().all(is_at_end);
-        let tests = [
+        [
             (has_random_ends && has_bias(both(), |v| v.forward), Filter::StrandBias),
             (has_random_ends && has_bias(both(), |v| v.is_f1r2), Filter::Orientation),
             (has_random_ends && (are_all_at_ends || has_bias(both(), is_at_end)), Filter::ReadEnds),
             (has_low_quality, Filter::BaseQuality),
-        ];
-        tests.into_iter().filter(|(is_failed, _)| *is_failed).map(|(_, filter)| filter)
+        ]
     }
 }
 
