@@ -225,20 +225,23 @@ impl<E: Engine> LoadedIndex<E> {
         placement: &IndexPlacement,
         load: impl Fn() -> Result<E, engine::Error> + Sync,
     ) -> Result<Self, Error> {
-        let spread = |policy: MemoryPolicy| {
+        let load_under = |set_policy: &(dyn Fn() -> Result<ScopedMemoryPolicy, placement::Error> + Sync)| {
             // A new thread has no free memory of an earlier policy that it would use first.
-            let made = std::thread::scope(|scope| {
+            let loaded = std::thread::scope(|scope| {
                 let load = &load;
                 let loading = scope.spawn(move || {
-                    let _policy = ScopedMemoryPolicy::set(&policy)?;
-                    Ok(LoadedIndex::Single(load()?))
+                    let _policy = set_policy()?;
+                    Ok::<_, Error>(load()?)
                 });
                 loading.join()
             });
-            made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            loaded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
+        let spread = |policy| load_under(&|| ScopedMemoryPolicy::set(&policy)).map(LoadedIndex::Single);
         match placement {
-            IndexPlacement::Local => Ok(LoadedIndex::Single(collapse_into_huge_pages(load()?))),
+            IndexPlacement::Local => load_under(&ScopedMemoryPolicy::prefer_current_node)
+                .map(collapse_into_huge_pages)
+                .map(LoadedIndex::Single),
             IndexPlacement::Interleave(nodes) => spread(MemoryPolicy::Interleave(nodes.clone())),
             IndexPlacement::Weighted(nodes) => spread(MemoryPolicy::KernelWeighted(nodes.clone())),
             IndexPlacement::Replicate(nodes) => Ok(LoadedIndex::PerNode(ReplicatedPerNode::new(nodes, |_| {
@@ -280,9 +283,8 @@ impl<E: Engine> LoadedIndex<E> {
     }
 }
 
-/// Whether the pages are where the placement puts them: each copy on its node, an interleaved index evenly (within 2%)
-/// over its nodes. Always true for [`IndexPlacement::Local`]. For [`IndexPlacement::Weighted`] only the set of nodes
-/// is checked.
+/// Whether the pages are where the placement puts them: each copy on its node, a local index on one node, an interleaved
+/// index evenly (within 2%) over its nodes. For [`IndexPlacement::Weighted`] only the set of nodes is checked.
 pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexCopyResidence]) -> bool {
     found.iter().all(|IndexCopyResidence { node, residence }| {
         let pages = residence.num_resident_pages();
@@ -295,7 +297,8 @@ pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexCop
                     && residence.pages_by_node.keys().all(|&node| nodes.contains(node))
             }
             (IndexPlacement::Weighted(nodes), _) => residence.pages_by_node.keys().all(|&node| nodes.contains(node)),
-            _ => true,
+            (IndexPlacement::Local, _) => residence.pages_by_node.len() <= 1,
+            (IndexPlacement::Replicate(_), None) => false,
         }
     })
 }
@@ -411,5 +414,7 @@ mod tests {
         assert!(!residence_matches_placement(&copies, &[found(Some(0), &[(0, 9)]), found(Some(1), &[(1, 8), (0, 1)])]));
         assert!(residence_matches_placement(&IndexPlacement::Weighted(both), &[found(None, &[(0, 900), (1, 100)])]));
         assert!(residence_matches_placement(&IndexPlacement::Local, &[]));
+        assert!(residence_matches_placement(&IndexPlacement::Local, &[found(None, &[(1, 9)])]));
+        assert!(!residence_matches_placement(&IndexPlacement::Local, &[found(None, &[(0, 500), (1, 150)])]));
     }
 }

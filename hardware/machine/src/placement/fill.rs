@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use super::error::FailedCall;
 use super::node_sets::{self, NumaNodeSets};
 use super::scoped::{divide_weights_by_gcd, matches_kernel_weights, set_policy_with_fallback, warn_single_node};
 use super::{Error, MemoryPlacement, MemoryPolicy, PageSize, free_memory, pin};
@@ -34,9 +35,6 @@ pub(super) struct FaultedInRegion {
     /// Bytes that the kernel distributed in base pages because it had no huge page for them.
     pub scattered_bytes: usize,
 }
-
-/// A system call that failed: name of the call and the error.
-struct FailedCall(&'static str, io::Error);
 
 /// How the pages of a region should be distributed over NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]

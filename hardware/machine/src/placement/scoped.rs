@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
+use super::error::FailedCall;
 use super::node_sets::{self, NumaNodeSets};
-use super::{Error, MemoryPolicy};
+use super::{Error, MemoryPolicy, pin};
 use crate::{IdSet, sys};
 
 /// Guard that sets the calling thread's memory policy. Dropping it restores the previous policy. The policy applies
@@ -54,18 +55,34 @@ impl ScopedMemoryPolicy {
             MemoryPolicy::Weighted(_) => return Err(Error::UnsupportedCustomWeights { policy: policy.clone() }),
             other => other.clone(),
         };
-        let mut call = "get_mempolicy";
-        let set = sys::thread_mempolicy().and_then(|before| {
-            call = "set_mempolicy";
-            set_policy_with_fallback(&asked, sys::set_thread_mempolicy).map(|done| (before, done))
-        });
-        match set {
+        match replace_thread_policy(&asked) {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(error) if sys::is_call_forbidden(&error) => {
+            Err(FailedCall(call, error)) if sys::is_call_forbidden(&error) => {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
                 Ok(scoped(None, MemoryPolicy::Local))
             }
-            Err(source) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
+            Err(FailedCall(call, source)) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
+        }
+    }
+
+    /// Makes the calling thread prefer the usable node nearest to the CPU that runs it now. Unlike under
+    /// [`MemoryPolicy::Local`], its memory stays on that node if the kernel moves the thread to another one. Where the
+    /// kernel forbids memory policies, memory is local.
+    ///
+    /// # Errors
+    /// When the system call fails.
+    pub fn prefer_current_node() -> Result<ScopedMemoryPolicy, Error> {
+        let nodes = NumaNodeSets::read_current();
+        let scoped = |previous, policy| ScopedMemoryPolicy { previous, policy, not_send: PhantomData };
+        if nodes.has_one_usable_node() {
+            return Ok(scoped(None, MemoryPolicy::Local));
+        }
+        let nearest = node_sets::nearest_nodes(pin::current_location().node, &nodes.usable);
+        let policy = MemoryPolicy::PreferredMany(nearest.smallest_id().into_iter().collect());
+        match replace_thread_policy(&policy) {
+            Ok((before, done)) => Ok(scoped(Some(before), done)),
+            Err(FailedCall(_, error)) if sys::is_call_forbidden(&error) => Ok(scoped(None, MemoryPolicy::Local)),
+            Err(FailedCall(call, source)) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
         }
     }
 
@@ -74,6 +91,14 @@ impl ScopedMemoryPolicy {
     pub fn actual_policy(&self) -> &MemoryPolicy {
         &self.policy
     }
+}
+
+/// Sets the memory policy of the calling thread. Returns its previous policy, and the policy that the kernel applied.
+fn replace_thread_policy(policy: &MemoryPolicy) -> Result<(sys::KernelMempolicy, MemoryPolicy), FailedCall> {
+    let before = sys::thread_mempolicy().map_err(|error| FailedCall("get_mempolicy", error))?;
+    let done = set_policy_with_fallback(policy, sys::set_thread_mempolicy)
+        .map_err(|error| FailedCall("set_mempolicy", error))?;
+    Ok((before, done))
 }
 
 impl Drop for ScopedMemoryPolicy {
