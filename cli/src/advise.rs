@@ -251,7 +251,7 @@ impl AdvisedRun {
         let threads = self.threads;
         let reason_to_refuse = |strategy: Strategy| {
             let cpu_slots = || {
-                RunPlan::check_strategy(invocation, strategy)?;
+                RunPlan::check_aligner_allows_several_instances(invocation, strategy)?;
                 let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
                 index_replicas::check_memory_fits(
                     invocation,

@@ -2,7 +2,7 @@
 
 pub(crate) mod memory_limits;
 mod header_check;
-mod input_fingerprint;
+mod call_fingerprint;
 mod job;
 mod messages;
 mod output_folder;

@@ -170,7 +170,7 @@ fn choose_strategy(
         "auto" => advise::choose_strategy(invocation, topology, threads)?,
         word => parse_strategy(word)?,
     };
-    RunPlan::check_strategy(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
+    RunPlan::check_aligner_allows_several_instances(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
     if let (Determinism::Nondeterministic(why), 2..) = (&invocation.determinism, strategy.instances) {
         warn!(
             "with several instances some records may differ from those of the command run alone: {why}; \

@@ -13,7 +13,8 @@ use crate::test_cases::TestCase;
 /// Outcome of a run. The first five are correct; all others are violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunOutcome {
-    /// Correct: exit code 0 and the same bytes as without the fault.
+    /// Correct: exit code 0 and the same results as without the fault, measured values such as times aside. Results of a
+    /// case that is not deterministic are not compared.
     SameResults,
     /// Correct failure: exit code 1, one error line that names the file, all result files unchanged, and no temporary
     /// files left.

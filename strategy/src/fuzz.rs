@@ -6,7 +6,7 @@ use genuma_reads::ReadRef;
 
 use crate::batching::InstanceBatch;
 use crate::invocation::ReadInputMode;
-use crate::merge::{AlignerOutputError, AssignedBatches, SamParser};
+use crate::merge::{AlignerOutputError, AlignerOutputReceiver, SamParser};
 
 /// The batches assigned to a process in a test, and the records that the parser has delivered so far.
 struct TestBatches {
@@ -14,7 +14,7 @@ struct TestBatches {
     records: Mutex<Vec<u8>>,
 }
 
-impl AssignedBatches for TestBatches {
+impl AlignerOutputReceiver for TestBatches {
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>> {
         self.batches.get(index).cloned()
     }

@@ -18,7 +18,7 @@ pub struct Invocation {
     pub words: Vec<CommandWord>,
     /// The reads that the command line names.
     pub reads: ReadFiles,
-    /// Options for reading files of aligned reads (BAM, CRAM, CBQ) among the reads.
+    /// Options for reading the BAM, CRAM and BINSEQ files among the reads.
     pub aligned: AlignedOptions,
     /// How an instance reads its input.
     pub feed: ReadInputMode,
@@ -59,8 +59,8 @@ pub enum WordPart {
     BlockBases,
 }
 
-/// Read files of a command line; `-` is standard input. A file of aligned reads (BAM, CRAM, CBQ) may take the place of
-/// any file that has all reads of a lane; its reads are paired, except in [`ReadFiles::Single`].
+/// Read files of a command line; `-` is standard input. A BAM, CRAM or BINSEQ file may take the place of any file that has
+/// all reads of a lane; its mates are paired, except in [`ReadFiles::Single`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadFiles {
     /// The command line names no reads; genuma's own options do. See [`Invocation::with_reads`].

@@ -58,8 +58,8 @@ pub enum AlignerOutputError {
     DifferentHeader,
 }
 
-/// What an output parser needs of the batches that are assigned to its process.
-pub(crate) trait AssignedBatches {
+/// Receives the records that an aligner process wrote, and knows the batches that are assigned to the process.
+pub(crate) trait AlignerOutputReceiver {
     /// Returns batch number `index`, from 0, of those assigned to the process; `None` if fewer are assigned.
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>>;
     /// Delivers records of a batch; `ended` is true with the last records of the batch.

@@ -181,11 +181,11 @@ fn format_last_lines(stderr_lines: &[String]) -> String {
 }
 
 impl RunPlan {
-    /// Checks that the aligner allows the strategy.
+    /// Checks that the aligner can run in as many instances as the strategy has.
     ///
     /// # Errors
     /// The strategy has several instances and each read's result depends on the reads before it.
-    pub fn check_strategy(invocation: &Invocation, strategy: Strategy) -> Result<(), Error> {
+    pub fn check_aligner_allows_several_instances(invocation: &Invocation, strategy: Strategy) -> Result<(), Error> {
         match (invocation.depends, strategy.instances) {
             (ReadDependence::AllEarlierReads, 2..) => {
                 Err(Error::OnlyOneInstancePossible { aligner: invocation.aligner.clone(), strategy })

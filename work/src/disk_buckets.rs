@@ -75,7 +75,8 @@ impl DiskBuckets {
         Ok(DiskBuckets::with_spill_file(SpillFile::open_for_reading(contents, path)?, buckets.into_iter()))
     }
 
-    /// Opens for reading the buckets in an object of the run store, of which `file` is a local copy. `buckets` is what
+    /// Opens for reading the buckets in an object of the run store, where `file` is a local copy of
+    /// the range of the object that contains them. `buckets` is what
     /// [`DiskBuckets::finish_writing`] returned for these buckets.
     ///
     /// # Errors

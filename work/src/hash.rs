@@ -1,6 +1,7 @@
 //! Hash function of 64-bit words.
 
-/// Mixes the bits of a word, so that each input bit changes all output bits (finaliser of MurmurHash3). Different
+/// Mixes the bits of a word, so that each input bit flips each output bit with a probability of about one half (finaliser
+/// of MurmurHash3). Different
 /// words have different hashes.
 #[inline(always)]
 pub fn mix_bits(word: u64) -> u64 {

@@ -13,7 +13,7 @@ use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::unit::UnitStore;
 use tracing::debug;
 
-use super::input_fingerprint::{AdditionalInputs, fingerprint_inputs};
+use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
 use super::result_check::BlockingWarnings;
 use super::result_files::OptionalOutputs;
@@ -137,7 +137,7 @@ impl Args {
         let gff = self.gff.clone().map(|path| GeneFile { path });
         let store = UnitStore {
             work_folder: work,
-            fingerprint: fingerprint_inputs(
+            fingerprint: call_fingerprint(
                 &samples,
                 &lanes,
                 self.reference.as_deref(),

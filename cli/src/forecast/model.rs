@@ -76,7 +76,8 @@ pub(crate) struct ForecastInput {
 pub(crate) struct PanelSize {
     /// Size of the k-mer pages of the panel table in bytes.
     pub(crate) page_bytes: u64,
-    /// Size of the table's filter and index in bytes. A call loads them if they fit in half of its remaining memory.
+    /// Size of the rest of the table in bytes: index, filter and hot k-mers. A call loads them if they fit in half of its
+    /// remaining memory.
     pub(crate) filter_and_index_bytes: u64,
 }
 

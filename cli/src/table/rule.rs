@@ -1,4 +1,4 @@
-//! Rules that combine the counts which a k-mer has in several tables.
+//! Set operations on k-mer tables, and rules that combine the counts which a k-mer has in several tables.
 //!
 //! A row is the list of the counts of one k-mer in all samples of all tables, table by table. A count is 0 if the table
 //! lacks the k-mer.

@@ -18,8 +18,8 @@ use crate::superkmer::QualityMaskingPacker;
 use crate::{CountParams, Error, PreparePair};
 
 use cpu::CpuScatter;
-use fpga::FpgaScatter;
 pub use fpga::SimulatedFpga;
+use fpga::SimulatedFpgaScatter;
 
 /// Device that scatters reads into bins. All give the same records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -115,7 +115,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
         let layout = BinLayout { k: params.k, partition: params.partition, grid };
         let scatter: Box<dyn Scatter> = match params.devices.scatter_device() {
             ScatterDevice::Cpu => Box::new(CpuScatter::new(layout, SimdLevel::widest_available())),
-            ScatterDevice::SimulatedFpga(fpga) => Box::new(FpgaScatter::new(layout, fpga.clone())),
+            ScatterDevice::SimulatedFpga(fpga) => Box::new(SimulatedFpgaScatter::new(layout, fpga.clone())),
         };
         Self {
             k: params.k,

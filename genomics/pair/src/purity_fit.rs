@@ -170,8 +170,8 @@ impl<'a> PurityModel<'a> {
         (log, chosen.collect())
     }
 
-    /// Copies of the two alleles in tumour cells for each segment, the larger number first. `None` for a segment that
-    /// is in no known state with a probability of at least one half.
+    /// Copies of the two alleles in tumour cells for each segment, the larger number first. `None` for a segment
+    /// whose probability of being in none of the known states is at least one half.
     pub(crate) fn allele_copies_by_segment(&self, fit: &PurityFit) -> Vec<Option<[f64; 2]>> {
         let (_, chosen) = self.choose_states(fit.purity, fit.diploid_ratio, fit.depth_error);
         let copies = |(state, odd): (&CopyState, f64)| {

@@ -48,7 +48,7 @@ impl MinorShareLikelihoodCache {
     pub(crate) fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
         MinorShareLikelihoodCache {
-            distribution: BetaBinomial::with_max_draws(max_depth, overdispersion),
+            distribution: BetaBinomial::with_max_trials(max_depth, overdispersion),
             cache: known,
         }
     }
@@ -80,8 +80,8 @@ pub(crate) struct BetaBinomial {
 }
 
 impl BetaBinomial {
-    /// Prepares the distribution for up to `max_n` draws. `overdispersion` is between 0 (binomial) and 1.
-    pub(crate) fn with_max_draws(max_n: usize, overdispersion: f64) -> BetaBinomial {
+    /// The distribution for up to `max_n` trials. `overdispersion` is between 0 (binomial) and 1.
+    pub(crate) fn with_max_trials(max_n: usize, overdispersion: f64) -> BetaBinomial {
         let sums_of = |share: f64| {
             let mut sum = 0.0;
             let mut sums = vec![0.0];
@@ -126,7 +126,7 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
     }
     // Some sites are not heterozygous but in repeats, with any balance.
     let log = |varies: f64, odd: f64| -> f64 {
-        let draws = BetaBinomial::with_max_draws(counts.len(), varies);
+        let draws = BetaBinomial::with_max_trials(counts.len(), varies);
         let of = |(n, own): (usize, &Vec<f64>)| -> f64 {
             let chosen = |k: &usize| 4 * k >= n && *k >= 3;
             let each = |k: usize| {

@@ -295,7 +295,7 @@ impl SiteTally {
             at.sites += 1;
             at.het_normal += u64::from(n == Zygosity::Heterozygous);
             at.het_tumour += u64::from(t == Zygosity::Heterozygous);
-            let same = normal.sorted_bases() == tumour.sorted_bases();
+            let same = normal.unordered_allele_pair() == tumour.unordered_allele_pair();
             at.het_both += u64::from(n == Zygosity::Heterozygous && t == Zygosity::Heterozygous && same);
             at.opposite_homozygotes += u64::from(
                 n == Zygosity::Homozygous && t == Zygosity::Homozygous && normal.first_base != tumour.first_base,

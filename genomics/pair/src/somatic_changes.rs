@@ -87,7 +87,7 @@ impl SomaticChangeModel {
         let each = changes.len().div_ceil(PURITY_PARAMS.max_changes).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
-        let draws = BetaBinomial::with_max_draws(deepest as usize, overdispersion);
+        let draws = BetaBinomial::with_max_trials(deepest as usize, overdispersion);
         let mut all: Vec<ChangeLikelihood> = chosen()
             .map(|(change, weight)| {
                 let logs = fraction_log_likelihoods(change.molecules, &draws);

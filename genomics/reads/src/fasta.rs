@@ -120,7 +120,7 @@ fn says_circular(comment: &[u8]) -> bool {
     })
 }
 
-/// Checks that a sequence name is valid in SAM and VCF files.
+/// Checks that a sequence name, which must not be empty, has only bytes that are valid in SAM and VCF files.
 ///
 /// # Errors
 /// The name has a byte that is forbidden at its position.

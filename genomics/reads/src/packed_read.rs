@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for OwnedRead {
 }
 
 impl OwnedRead {
-    /// Copies a mate out of its batch.
+    /// Copies a mate out of its batch: bases in upper case, Phred qualities without offset.
     pub fn from_mate(mate: Mate<'_>) -> OwnedRead {
         OwnedRead { seq: mate.seq.to_ascii_uppercase(), qual: mate.qual.iter().map(|q| q.saturating_sub(33)).collect() }
     }

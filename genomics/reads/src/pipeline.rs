@@ -163,7 +163,7 @@ impl<'a> LaneReader<'a> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {
                 let structures = lane.umis.as_ref().map(|umis| &umis.structures);
-                let resources = resources.with_pipes(pipes.clone());
+                let resources = resources.with_pipe_stop(pipes.clone());
                 Some(aligned::SharedReader::new(of, lane.sample, structures, progress, resources)?)
             }
             _ => None,

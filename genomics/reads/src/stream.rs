@@ -312,7 +312,7 @@ impl PairingThread {
         if let StreamLane::Aligned(aligned) = lane {
             let tags = self.options.carried_tags.clone();
             let resources =
-                FileReadingResources::with_inflate_threads(inflaters).with_pipes(self.access.pipe_stop.clone());
+                FileReadingResources::with_inflate_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
             let reader = aligned::OrderedReader::open(aligned, tags, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));

@@ -11,13 +11,13 @@ use crate::variant::{ContigSpan, SequenceEdit};
 /// The sequence of one derived chromosome: slices of reference, inserted and novel bases in chromosome order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChromosomeSequence<'a> {
-    runs: Vec<BaseRun<'a>>,
+    slices: Vec<BaseSlice<'a>>,
     length: usize,
-    run_ends: ItemEndIndex,
+    slice_ends: ItemEndIndex,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct BaseRun<'a> {
+struct BaseSlice<'a> {
     /// First base of this slice on the chromosome, 0-based.
     start: usize,
     bases: &'a [u8],
@@ -38,9 +38,9 @@ impl<'a> ChromosomeSequence<'a> {
         if bases.is_empty() {
             return;
         }
-        self.runs.push(BaseRun { start: self.length, bases, reverse });
+        self.slices.push(BaseSlice { start: self.length, bases, reverse });
         self.length += bases.len();
-        self.run_ends.push_item_end(self.runs.len() - 1, self.length);
+        self.slice_ends.push_item_end(self.slices.len() - 1, self.length);
     }
 
     /// Appends a span of a contig to which `edits` are applied. The edits are sorted and do not overlap. If `reverse`
@@ -71,25 +71,26 @@ impl<'a> ChromosomeSequence<'a> {
     }
 
     /// Returns the index of the slice that contains the base at position `at`.
-    fn find_run(&self, at: usize) -> usize {
-        self.run_ends.find_item_ending_after(&self.runs, at, |run| run.start + run.bases.len())
+    fn find_slice(&self, at: usize) -> usize {
+        self.slice_ends.find_item_ending_after(&self.slices, at, |slice| slice.start + slice.bases.len())
     }
 
     /// Returns the base at position `at` (0-based) of the derived chromosome.
     pub fn base_at(&self, at: usize) -> u8 {
-        let BaseRun { start, bases, reverse } = self.runs[self.find_run(at)];
+        let BaseSlice { start, bases, reverse } = self.slices[self.find_slice(at)];
         if reverse { dna::complement(bases[bases.len() - 1 - (at - start)]) } else { bases[at - start] }
     }
 
     /// Iterates over the stored slices that make up a range of the chromosome. The flag is set if the chromosome has
     /// the reverse complement of the slice.
     pub(crate) fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
-        let first = if bases.is_empty() { self.runs.len() } else { self.find_run(bases.start) };
-        self.runs[first..].iter().take_while(move |run| run.start < bases.end).map(move |run| {
-            let n = run.bases.len();
-            let (start, end) = (bases.start.max(run.start) - run.start, bases.end.min(run.start + n) - run.start);
-            let piece = if run.reverse { n - end..n - start } else { start..end };
-            (&run.bases[piece], run.reverse)
+        let first = if bases.is_empty() { self.slices.len() } else { self.find_slice(bases.start) };
+        self.slices[first..].iter().take_while(move |slice| slice.start < bases.end).map(move |slice| {
+            let n = slice.bases.len();
+            let (start, end) =
+                (bases.start.max(slice.start) - slice.start, bases.end.min(slice.start + n) - slice.start);
+            let piece = if slice.reverse { n - end..n - start } else { start..end };
+            (&slice.bases[piece], slice.reverse)
         })
     }
 
@@ -123,10 +124,10 @@ mod tests {
             for _ in 0..1 + rng.draw_below(60) {
                 let start = rng.draw_below(source.len());
                 let longest = if rng.draw_bernoulli(0.5) { 3 } else { 9_000 };
-                let run = &source[start..(start + rng.draw_below(longest)).min(source.len())];
+                let slice = &source[start..(start + rng.draw_below(longest)).min(source.len())];
                 let reverse = rng.draw_bernoulli(0.5);
-                sequence.push_bases(run, reverse);
-                spelled.extend(if reverse { dna::reverse_complement(run) } else { run.to_vec() });
+                sequence.push_bases(slice, reverse);
+                spelled.extend(if reverse { dna::reverse_complement(slice) } else { slice.to_vec() });
             }
             assert_eq!(sequence.len(), spelled.len());
             assert_eq!(sequence.bases_in_range(0..spelled.len()), spelled, "{round}");

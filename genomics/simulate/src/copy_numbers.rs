@@ -186,7 +186,7 @@ fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize)
     let (own, other) = (chromosomes(haplotype), chromosomes(1 - haplotype));
     let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
     let variant = StructuralVariant::Amplification { span, copies: tandem };
-    let done = placer.can_place_structural_variant(&variant)
+    let done = placer.is_free_for_structural_variant(&variant)
         && placer.apply_structural_variant_in_clone(haplotype, 0, &variant);
     done.then_some(AmplifiedSpan { span, haplotype, index: number })
 }

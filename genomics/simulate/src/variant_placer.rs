@@ -51,7 +51,7 @@ impl VariantPlacer<'_, '_> {
     /// Adds a structural variant to a random haplotype of all tumour cells of `clone`. Returns `false`, without
     /// changes, if its position is not free or if it can be applied to neither haplotype.
     pub(crate) fn place_structural_variant(&mut self, clone: usize, variant: StructuralVariant) -> bool {
-        if !self.can_place_structural_variant(&variant) {
+        if !self.is_free_for_structural_variant(&variant) {
             return false;
         }
         let first = self.rng.draw_below(2);
@@ -60,9 +60,9 @@ impl VariantPlacer<'_, '_> {
             .any(|haplotype| self.apply_structural_variant_in_clone(haplotype, clone, &variant))
     }
 
-    /// Returns whether a structural variant can be placed: its breakpoints and affected span are free, and it changes
-    /// the sequence.
-    pub(crate) fn can_place_structural_variant(&self, variant: &StructuralVariant) -> bool {
+    /// Returns whether the breakpoints and the affected span of a structural variant are free, and it changes the
+    /// sequence. Whether a haplotype has the breakpoints is checked only when the variant is applied.
+    pub(crate) fn is_free_for_structural_variant(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();
         cuts.all(|c| ground.is_span_free(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))

@@ -24,7 +24,7 @@ use crate::vcf_record::GeneEffect;
 /// Summary of a finished call, for the VCF, `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallSummary {
-    /// The command line as the user typed it.
+    /// The command line, quoted for a shell, without `--resume`.
     pub command: String,
     /// Version of genuma that made the call, such as 0.2.0.
     pub version: String,

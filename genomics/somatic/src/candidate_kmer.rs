@@ -216,8 +216,9 @@ impl CandidateSelector {
         self.novel_candidates.load(Relaxed)
     }
 
-    /// Number of roots for which each sample has only one first and last base, and these differ between the samples.
-    /// Two people have many such roots, one person hardly any.
+    /// Number of roots, among those with enough reads in both samples, at which the samples have different alleles: a
+    /// read of the normal and a read of the tumour rarely have the same first and last base. Two people have many such
+    /// roots, one person hardly any.
     pub fn num_genotype_mismatches(&self) -> u64 {
         self.mismatched_roots.load(Relaxed)
     }

@@ -44,8 +44,9 @@ pub struct PlacedContig {
     pub(crate) reject_reason: Option<RejectReason>,
 }
 
-/// Places all contigs on the genome. Returns the contigs for which reads are recruited, and those listed in
-/// [`PlacementContext::always_kept`]. Counts the others in `ledger`.
+/// Places all contigs on the genome. Returns the contigs for which reads are recruited, those listed in
+/// [`PlacementContext::always_kept`], and those that were rejected only after their insertions were replaced by
+/// junctions. [`PlacedContig::reject_reason`] is the reason. Counts all rejected contigs in `ledger`.
 pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
     let &PlacementContext { genome, threads, memory_bytes: memory, ref thresholds, always_kept: asked, meter } =
         placing;

@@ -57,7 +57,7 @@ pub use packed_reads_budget::{
 use packed_reads_budget::{PIPED_PACKED_READS_SHARE, PackedReadsOutcome, num_partitions, pipe_scratch_error};
 use pair_processor::{PairProcessor, ReadStats, collect_read_stats};
 pub use partition_result::PartitionCountResult;
-use partition_result::{SampleTotals, merge_all_partitions};
+use partition_result::{TotalsBySample, merge_all_partitions};
 
 /// Why counting the k-mers fails.
 #[derive(Debug, thiserror::Error)]
@@ -466,7 +466,7 @@ impl CountingUnit<'_> {
             target_tally: recorded.target_markers.as_ref().map(TargetMarkers::take_recorded_counts),
             pair_evidence: Vec::new(),
             library_models: Vec::new(),
-            totals: SampleTotals { bases, kmers, stats: read_stats },
+            totals: TotalsBySample { bases, kmers, stats: read_stats },
         })
     }
 

@@ -34,7 +34,7 @@ pub struct LocusEvidence<'a> {
     pairs: &'a [RecruitedPair],
     errors: &'a ErrorModel,
     haplotypes: Cow<'a, [Haplotype]>,
-    /// For each change, the haplotypes of [`haplotype::haplotypes_by_changed_difference`].
+    /// For each change, the haplotypes of [`haplotype::haplotype_indices_by_differing_change`].
     differing_haplotypes: Vec<Vec<usize>>,
     read_likelihoods: Vec<ReadLikelihoods<'a>>,
     molecules: MoleculeAssignment,
@@ -67,7 +67,7 @@ impl<'a> LocusEvidence<'a> {
             reads: placed_reads,
             pairs,
             errors,
-            differing_haplotypes: haplotype::haplotypes_by_changed_difference(&haplotypes, contig.changes.len()),
+            differing_haplotypes: haplotype::haplotype_indices_by_differing_change(&haplotypes, contig.changes.len()),
             haplotypes,
             read_likelihoods: likelihoods,
             molecules,

@@ -49,8 +49,9 @@ const MAX_ARM_DISTANCE_BASES: usize = 200;
 /// Maximum distance in bases between a small change and the turning point of the hairpin that explains it.
 const MAX_HINGE_DISTANCE_BASES: usize = 15;
 
-/// Whether the sequence before `at` is repeated after it as reverse complement: the two arms of a hairpin whose turning
-/// point is at most `turn` bases from `at`.
+/// Whether [`ARM_BASES`] bases near the start of `at` are repeated near its end as reverse complement, each at most
+/// [`MAX_ARM_DISTANCE_BASES`] away: the two arms of a hairpin whose turning point is at most `turn` bases from the start
+/// of `at`. The arms may overlap `at`.
 fn has_hairpin(seq: &[u8], at: &Range<usize>, turn: usize) -> bool {
     let arms = |from: usize, to: usize| {
         let arms = kmers(&seq[from..to.min(seq.len())], ARM_BASES);

@@ -42,9 +42,9 @@ impl Haplotype {
     }
 }
 
-/// For each of `num_changes` changes, the haplotypes that differ in it from the haplotype to which they are otherwise
-/// equal ([`Haplotype::equal_outside`]).
-pub(crate) fn haplotypes_by_changed_difference(haplotypes: &[Haplotype], num_changes: usize) -> Vec<Vec<usize>> {
+/// For each of `num_changes` changes, the indices of the haplotypes that differ in it from the haplotype to which they
+/// are otherwise equal ([`Haplotype::equal_outside`]).
+pub(crate) fn haplotype_indices_by_differing_change(haplotypes: &[Haplotype], num_changes: usize) -> Vec<Vec<usize>> {
     let mut by_change = vec![Vec::new(); num_changes];
     for (h, haplotype) in haplotypes.iter().enumerate() {
         let Some((other, _)) = haplotype.equal_outside else { continue };

@@ -147,7 +147,8 @@ impl Locus {
         self.contig.changes.iter().filter(small).count() > haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES
     }
 
-    /// Positions on the genome that the contig's changes affect: index of the sequence and position.
+    /// For each change of the contig its breakpoints or, for a small change, its first position (see
+    /// [`change::affected_positions`]): index of the sequence and position.
     fn affected_positions(&self) -> Vec<(usize, usize)> {
         self.contig.changes.iter().flat_map(|f| change::affected_positions(&f.change)).collect()
     }

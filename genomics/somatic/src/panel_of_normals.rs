@@ -60,8 +60,8 @@ pub struct PanelCounts {
 
 impl PanelOfNormals {
     /// Looks up the candidate k-mers, which must be sorted, in the k-mer table. `median_depth` is the median k-mer
-    /// depth of the tumour. If the index and filters of the table fit in `memory` bytes, they are loaded and the k-mers
-    /// are looked up one by one; otherwise the whole table is read.
+    /// depth of the tumour. If the index, filters and hot k-mers of the table fit in `memory` bytes, they are loaded
+    /// and the k-mers are looked up one by one; otherwise the whole table is read.
     ///
     /// # Errors
     /// The table cannot be read, or is damaged.

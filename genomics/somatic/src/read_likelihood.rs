@@ -241,7 +241,7 @@ fn place_with_gaps(
 
 /// Log-odds of a read for change `f`: the best haplotype with the change against the best haplotype without it. `None`
 /// if the read does not cover the change, for example because it comes from beyond another junction of the contig.
-/// `differing_in_change` are the haplotypes of [`crate::haplotype::haplotypes_by_changed_difference`] for `f`.
+/// `differing_in_change` are the haplotypes of [`crate::haplotype::haplotype_indices_by_differing_change`] for `f`.
 pub(crate) fn haplotype_log_odds(
     likelihoods: &ReadLikelihoods<'_>,
     haplotypes: &[Haplotype],

@@ -27,7 +27,7 @@ use crate::tumour_in_normal;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SampleSummary {
     /// Properties of the sample pair, such as purity and contamination. They are estimated from the k-mer sketch, and
-    /// the purity also from the calls. `None` if no sketch was taken.
+    /// the purity also from the calls. `None` if no sketch was taken, and in a tumour-only call.
     pub pair: Option<SamplePairSummary>,
     /// Properties of the libraries of the normal and the tumour that the call used, such as error rates.
     pub libraries: SamplePairLibraryProperties,

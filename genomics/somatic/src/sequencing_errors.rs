@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::packed::OwnedRead;
 use crate::short_homopolymer::ShortHomopolymerRates;
-use crate::slippage::{RepeatSlippage, SlippageModel};
+use crate::slippage::{RepeatClassSlippage, SlippageModel};
 
 /// Parameters of the error model. The formulas are those of `docs/model/error_model.md`.
 #[derive(Debug)]
@@ -349,7 +349,7 @@ pub struct EstimatedErrorRates {
     /// Substitution rates, sorted by sample, orientation of the pair, and bases.
     pub substitutions: Vec<SubstitutionRate>,
     /// Slippage rates of tandem repeats, sorted by unit length and number of copies.
-    pub slippage: Vec<RepeatSlippage>,
+    pub slippage: Vec<RepeatClassSlippage>,
 }
 
 impl EstimatedErrorRates {

@@ -351,7 +351,7 @@ pub struct SlippageModel {
 
 /// Estimated slippage of repeats with a given unit length and number of copies, for the report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RepeatSlippage {
+pub struct RepeatClassSlippage {
     /// Length of the repeat unit in bases.
     pub unit: u8,
     /// Number of copies; the highest number includes longer repeats.
@@ -420,12 +420,12 @@ impl SlippageModel {
     }
 
     /// Slippage rates of the repeat classes for which reads were counted, for the report.
-    pub fn rates_of_counted_classes(&self) -> Vec<RepeatSlippage> {
+    pub fn rates_of_counted_classes(&self) -> Vec<RepeatClassSlippage> {
         let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
         seen.map(|c| {
             let [shorter, longer] = self.rates[c].map(|r| r.rate);
             let (unit, copies) = ((c / (MAX_COPIES + 1) + 1) as u8, (c % (MAX_COPIES + 1)) as u8);
-            RepeatSlippage { unit, copies, reads: self.reads[c], shorter, longer }
+            RepeatClassSlippage { unit, copies, reads: self.reads[c], shorter, longer }
         })
         .collect()
     }

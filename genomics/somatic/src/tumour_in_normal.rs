@@ -97,7 +97,8 @@ pub(crate) struct TumourInNormalModelParams {
     /// Largest expected allele fraction in the normal (formula 2). Unit: share of reads. Source: chosen (keeps the
     /// likelihood finite). If higher: no visible effect.
     pub(crate) max_normal_fraction: f64,
-    /// Largest observed fraction of an allele that is equally frequent in both samples (formula 3). Unit: share of
+    /// Upper bound of the observed fraction of an allele in the tumour, which is the expected fraction in the normal if
+    /// the allele is equally frequent in both samples (formula 3). Unit: share of
     /// reads. Source: chosen (keeps the likelihood finite). If higher: no visible effect.
     pub(crate) max_observed_fraction: f64,
     /// Minimum error rate of the normal (formula 2). Unit: probability. Source: chosen (keeps the likelihood finite).

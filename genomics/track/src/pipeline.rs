@@ -338,7 +338,8 @@ impl TrackingJob {
     }
 }
 
-/// Checks that the reference has the bases of a record. `windows` are the reference ranges requested by
+/// Checks that the reference has the contigs and positions of a record and its breakends, and that REF equals the
+/// reference. `windows` are the reference ranges requested by
 /// [`tracked_junction::window_requests`].
 fn check_against_reference(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
     let record = &change.record;

@@ -127,7 +127,8 @@ struct BitWriter<'p> {
     page: &'p mut Page,
     /// Offset of the byte that is being filled.
     at: usize,
-    /// Bits that are not written yet: the lowest `filled` bits, fewer than 8.
+    /// Bits of the incomplete byte at `at`: the lowest `filled` bits, fewer than 8. They are on the page already, and are
+    /// written again with the next bits.
     bits: u64,
     filled: u32,
 }

@@ -150,7 +150,7 @@ pub enum TablePart {
     /// A page of entries with its number. Numbers count from 1, because the header is page 0: page n starts at byte
     /// 4096 n.
     Page(u64),
-    /// The index: the first key of each page.
+    /// The index: the first key of each page and, with compact pages, of each group of pages with one filter.
     Index,
     /// The Bloom filters of the page groups.
     Filter,

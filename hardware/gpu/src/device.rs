@@ -171,8 +171,8 @@ impl Device {
         DeviceResource { resource: ManuallyDrop::new(thing), is_device_lost: self.is_lost.clone() }
     }
 
-    /// Checks that the device is not lost, and that the test settings do not require the current call to fail. `what`
-    /// describes the call, for error messages.
+    /// Checks that the device is not lost, and that the test settings do not require the current call to fail. If they
+    /// do, the device is lost from then on. `what` describes the call, for error messages.
     fn check_usable(&self, what: &'static str) -> Result<(), Error> {
         if self.is_lost() {
             return Err(Error::DeviceLost { device: self.description.name.clone() });

@@ -26,7 +26,7 @@ pub enum Error {
     UnsuitableDevice {
         /// Name of the device.
         device: String,
-        /// The OpenCL feature that the device lacks.
+        /// What the device lacks, as a clause, such as `it has no 64-bit atomics`.
         what: String,
     },
     /// An earlier error made the device unusable.

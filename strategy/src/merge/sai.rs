@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::batching::InstanceBatch;
 
-use super::{AlignerOutputError, AssignedBatches, read_name_to_text};
+use super::{AlignerOutputError, AlignerOutputReceiver, read_name_to_text};
 
 const MAGIC: &[u8] = b"SAI\x01";
 const HEADER_BYTES: usize = 68;
@@ -39,7 +39,11 @@ impl SaiParser {
     }
 
     /// Parses the next bytes of the output of the process and delivers the intervals of each read to its batch.
-    pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn parse_bytes(
+        &mut self,
+        bytes: &[u8],
+        given: &impl AlignerOutputReceiver,
+    ) -> Result<(), AlignerOutputError> {
         self.rest.extend_from_slice(bytes);
         let mut at = 0;
         if !self.header_done {
@@ -104,7 +108,7 @@ impl SaiParser {
     }
 
     /// Checks that the output is complete, after the process ended successfully.
-    pub(crate) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn finish_parsing(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         let open = self.open.take().or_else(|| given.assigned_batch(self.index));
         match (self.rest.is_empty(), open) {
             (true, None) => Ok(()),

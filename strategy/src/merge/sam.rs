@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::batching::{InstanceBatch, TextChunk};
 
-use super::{AlignerOutputError, AssignedBatches, read_name_to_text};
+use super::{AlignerOutputError, AlignerOutputReceiver, read_name_to_text};
 use by_name::NameMatcher;
 use line::{SamRecordLine, SequenceNames};
 
@@ -49,7 +49,11 @@ impl SamParser {
     }
 
     /// Parses the next bytes of the output of the process and delivers the records of each read to its batch.
-    pub(crate) fn parse_bytes(&mut self, bytes: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn parse_bytes(
+        &mut self,
+        bytes: &[u8],
+        given: &impl AlignerOutputReceiver,
+    ) -> Result<(), AlignerOutputError> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', bytes) {
             if self.rest.is_empty() {
@@ -70,7 +74,7 @@ impl SamParser {
         }
     }
 
-    fn parse_line(&mut self, text: &[u8], given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    fn parse_line(&mut self, text: &[u8], given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         if let Some(header) = &mut self.header {
             if text.starts_with(b"@") {
                 header.extend_from_slice(text);
@@ -88,7 +92,7 @@ impl SamParser {
         }
     }
 
-    fn end_header(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    fn end_header(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         let Some(header) = self.header.take() else { return Ok(()) };
         self.sequences = SequenceNames::from_header(&header)?;
         given.accept_header(header)
@@ -100,7 +104,7 @@ impl SamParser {
     }
 
     /// Checks that the output is complete, after the process ended successfully.
-    pub(crate) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(crate) fn finish_parsing(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         if !self.rest.is_empty() {
             return Err(AlignerOutputError::InvalidFormat { format: "SAM", what: "it ends within a line".to_owned() });
         }
@@ -170,7 +174,11 @@ struct OrderedMatcher {
 }
 
 impl OrderedMatcher {
-    fn add_line(&mut self, line: &SamRecordLine<'_>, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    fn add_line(
+        &mut self,
+        line: &SamRecordLine<'_>,
+        given: &impl AlignerOutputReceiver,
+    ) -> Result<(), AlignerOutputError> {
         if let Some(open) = &self.open
             && self.placeholders == 0
             && self.primaries == open.reads()
@@ -209,7 +217,7 @@ impl OrderedMatcher {
     }
 
     /// Opens the next batch. Returns `false` if there is none.
-    fn open_next_batch(&mut self, given: &impl AssignedBatches) -> bool {
+    fn open_next_batch(&mut self, given: &impl AlignerOutputReceiver) -> bool {
         let Some(batch) = given.assigned_batch(self.index) else { return false };
         let Some(chunk) = batch.wait_for_chunk(0) else { return false };
         self.index += 1;
@@ -222,7 +230,7 @@ impl OrderedMatcher {
         true
     }
 
-    fn end_template(&mut self, given: &impl AssignedBatches) {
+    fn end_template(&mut self, given: &impl AlignerOutputReceiver) {
         self.primaries = 0;
         let Some(open) = &mut self.open else { return };
         if open.next_template() {
@@ -239,7 +247,7 @@ impl OrderedMatcher {
         self.open = None;
     }
 
-    fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    fn finish_parsing(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         if let Some(open) = &self.open
             && self.placeholders == 0
             && self.primaries == open.reads()

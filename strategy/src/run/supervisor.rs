@@ -13,7 +13,7 @@ use crate::batching::InstanceBatch;
 use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
 use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::merge::{
-    AlignerOutputError, AssignedBatches, CommandLines, InstanceHeader, SaiParser, SamParser, rewrite_sam_header,
+    AlignerOutputError, AlignerOutputReceiver, CommandLines, InstanceHeader, SaiParser, SamParser, rewrite_sam_header,
 };
 use crate::page_placement::AlignerIndexFiles;
 
@@ -217,7 +217,7 @@ struct BrokerConnection<'a> {
     lines: &'a CommandLines,
 }
 
-impl AssignedBatches for BrokerConnection<'_> {
+impl AlignerOutputReceiver for BrokerConnection<'_> {
     fn assigned_batch(&self, index: usize) -> Option<Arc<InstanceBatch>> {
         self.supervisor.broker.assigned_batch(self.supervisor.instance_index, index)
     }

@@ -142,9 +142,9 @@ fn new_finding(level: FindingLevel, about: &'static str, says: impl Into<String>
     Finding { level, topic: about, message: says.into() }
 }
 
-/// Grades a share by two levels, the second of which is the higher one. The grade is `Bad` if the share is above the
-/// second level and the lower end of its interval is above `sure`, else `Check` if the share is at least the first
-/// level and its interval does not include 0, else `Good`.
+/// Grades a share by two thresholds, the second of which is the higher one. The grade is `Bad` if the share is above the
+/// second threshold and the lower end of its interval is above `sure`, else `Check` if the share is at least the first
+/// threshold and its interval does not include 0, else `Good`.
 fn grade_share(found: Estimate, [look, bad]: [f64; 2], sure: f64) -> FindingLevel {
     match found {
         Estimate { value, low, .. } if value > bad && low > sure => FindingLevel::Bad,

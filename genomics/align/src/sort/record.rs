@@ -20,7 +20,7 @@ pub(crate) mod flag {
     pub(crate) const READ1: u16 = 0x40;
     /// The record is of read 2.
     pub(crate) const READ2: u16 = 0x80;
-    /// The alignment is not the primary one of the read.
+    /// A secondary alignment: another possible placement of the read.
     pub(crate) const SECONDARY: u16 = 0x100;
     /// The read failed the quality control of the sequencer.
     pub(crate) const QC_FAIL: u16 = 0x200;

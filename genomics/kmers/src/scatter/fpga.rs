@@ -31,7 +31,7 @@ const BIN_MEMORY_FACTOR: usize = 4;
 const EXPECTED_BYTES_PER_BASE: f64 = 1.5;
 
 /// Scatters the k-mers of one thread on a simulated FPGA, or on the CPU if the simulator fails.
-pub(super) struct FpgaScatter {
+pub(super) struct SimulatedFpgaScatter {
     layout: BinLayout,
     fpga: SimulatedFpga,
     device: DeviceState,
@@ -51,7 +51,7 @@ enum DeviceState {
     Lost,
 }
 
-impl FpgaScatter {
+impl SimulatedFpgaScatter {
     /// Creates a scatterer for the bins of `layout`. It starts the simulator `fpga` with the first batch.
     pub(super) fn new(layout: BinLayout, fpga: SimulatedFpga) -> Self {
         let cpu = CpuScatter::new(layout, SimdLevel::widest_available());
@@ -108,7 +108,7 @@ impl FpgaScatter {
     }
 }
 
-impl Scatter for FpgaScatter {
+impl Scatter for SimulatedFpgaScatter {
     fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error> {
         if matches!(self.device, DeviceState::NotStarted) {
             let device = FpgaSimulatorProcess::start(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;

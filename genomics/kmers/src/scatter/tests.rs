@@ -202,7 +202,7 @@ fn the_simulated_fpga_gives_the_records_of_the_definition() {
             assert_scatters(&format!("simulated FPGA {arguments:?}"), k, |layout| {
                 let fpga = SimulatedFpga::with_program(program.clone(), arguments.clone());
                 fpgas.borrow_mut().push(fpga.clone());
-                Box::new(FpgaScatter::new(layout, fpga))
+                Box::new(SimulatedFpgaScatter::new(layout, fpga))
             });
             // Batches that a thread scattered prove nothing.
             let batches: Vec<[u64; 2]> =
@@ -225,7 +225,7 @@ fn a_lost_or_overflowing_fpga_changes_nothing() {
     for (batches, on_device) in [(9, 2), (2, 1), (0, 0)] {
         let arguments = vec!["--batches".to_owned(), batches.to_string()];
         let fpga = SimulatedFpga::with_program(program.clone(), arguments);
-        let mut scatter = FpgaScatter::new(layout, fpga.clone());
+        let mut scatter = SimulatedFpgaScatter::new(layout, fpga.clone());
         let found = scatter_reads(&mut scatter, &reads, 2, &layout, 100);
         assert!(found == expected, "the simulator ends after {batches} batches");
         assert_eq!(fpga.num_total_and_device_batches(), [3, on_device]);
@@ -238,7 +238,7 @@ fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
     assert_eq!(missing, "/nowhere/genuma-fpga-sim-k31 is missing: build it with scripts/fpga.sh sim 31");
     let layout = BinLayout { k: 31, partition: Partition::WHOLE_KMER_SPACE, grid: GRIDS[0] };
     for (program, why) in [("/nowhere/sim", "No such file"), ("/bin/true", "it does not greet")] {
-        let mut scatter = FpgaScatter::new(layout, SimulatedFpga::with_program(program.into(), Vec::new()));
+        let mut scatter = SimulatedFpgaScatter::new(layout, SimulatedFpga::with_program(program.into(), Vec::new()));
         let folder = tempfile::tempdir().expect("a folder");
         let pool = ExtentPool::create(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
         let bins = Bins::create_empty(16, pool.expect("a pool"));

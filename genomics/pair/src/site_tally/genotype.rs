@@ -89,7 +89,9 @@ impl TopAlleles {
         }
     }
 
-    pub(super) fn sorted_bases(&self) -> (usize, usize) {
+    /// The codes of the two most frequent bases, the smaller one first, to compare genotypes whichever allele is more
+    /// frequent.
+    pub(super) fn unordered_allele_pair(&self) -> (usize, usize) {
         (self.first_base.min(self.second_base), self.first_base.max(self.second_base))
     }
 }

@@ -11,8 +11,8 @@ pub fn ends_in_tandem_repeat(root: u64) -> bool {
     })
 }
 
-/// Whether a root contains a tandem repeat anywhere: at least 7 bases that equal those one unit of 1 to 6 bases
-/// earlier. Next to such a root, molecules with a slippage error show the same false alleles in both samples.
+/// Whether a root contains a tandem repeat anywhere: at least 7 consecutive bases that equal those one unit of 1 to 6
+/// bases earlier. Next to such a root, molecules with a slippage error show the same false alleles in both samples.
 pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
     (1..=6).any(|unit| {
         let differ = root ^ (root >> (2 * unit));

@@ -27,7 +27,7 @@ use crate::tags::{CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
 
-use super::cram_container::{ContainerLayout, SliceLayout, add_base_and_quality_series, read_container_bytes};
+use super::cram_container::{ContainerHeaders, SliceHeader, add_base_and_quality_series, read_container_bytes};
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
@@ -75,7 +75,7 @@ struct DecodeContext {
 pub(super) struct EncodedContainer {
     context: Arc<DecodeContext>,
     container: Container,
-    layout: ContainerLayout,
+    layout: ContainerHeaders,
     /// Number, in the file, of the first record of the container, counted from 1.
     first_record: u64,
 }
@@ -199,12 +199,12 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         let EncodedContainer { container, layout, .. } = packed.insert(EncodedContainer {
             context: shared,
             container,
-            layout: ContainerLayout::default(),
+            layout: ContainerHeaders::default(),
             first_record: first,
         });
         let bytes = &mut self.container_bytes;
         let read = read_container_bytes(self.reader.get_mut(), bytes).and_then(|()| {
-            *layout = ContainerLayout::read(bytes)?;
+            *layout = ContainerHeaders::read(bytes)?;
             if let Some(completed) = add_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
@@ -422,7 +422,7 @@ fn collect_qualities(
 }
 
 /// Checks the MD5 sum of a reference that is embedded in a slice, and appends N for reads that extend beyond its end.
-fn prepare_embedded_reference(slice: &SliceLayout, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> Result<(), ()> {
+fn prepare_embedded_reference(slice: &SliceHeader, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> Result<(), ()> {
     let Some(id) = slice.embedded_reference else { return Ok(()) };
     let Some((_, bases)) = blocks.iter_mut().find(|(content_id, _)| *content_id == id) else { return Err(()) };
     if let Some(expected) = slice.reference_md5

@@ -29,8 +29,8 @@ const QUALITIES_ARE_STORED: i32 = 1;
 
 /// Properties of a container that its headers state.
 #[derive(Debug, Default)]
-pub(super) struct ContainerLayout {
-    pub(super) slices: Vec<SliceLayout>,
+pub(super) struct ContainerHeaders {
+    pub(super) slices: Vec<SliceHeader>,
     /// Whether bases are stored as differences from a reference that is not in the file.
     pub(super) requires_reference: bool,
     record_flags: RecordFlagsEncoding,
@@ -40,7 +40,7 @@ pub(super) struct ContainerLayout {
 
 /// Properties of a slice that its header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SliceLayout {
+pub(super) struct SliceHeader {
     /// MD5 sum of the bases of the reference that the slice covers. `None` if it is not stored, as in slices with
     /// records of several sequences.
     pub(super) reference_md5: Option<[u8; 16]>,
@@ -221,12 +221,12 @@ impl<'a> BlockHeader<'a> {
     }
 }
 
-impl ContainerLayout {
+impl ContainerHeaders {
     /// Reads the headers in the bytes of a container. The layout of the end-of-file container is empty.
     ///
     /// # Errors
     /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
-    pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerLayout> {
+    pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerHeaders> {
         let ContainerHeader { landmarks, blocks, .. } = ContainerHeader::read(bytes)?;
         let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
         let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
@@ -234,11 +234,11 @@ impl ContainerLayout {
             return Err(invalid("a slice begins outside of its container"));
         }
         if ranges.is_empty() {
-            return Ok(ContainerLayout::default());
+            return Ok(ContainerHeaders::default());
         }
-        let slices = ranges.iter().map(|range| SliceLayout::read(&blocks[range.clone()])).collect::<io::Result<_>>()?;
+        let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()])).collect::<io::Result<_>>()?;
         let header = BlockHeader::read(&mut Fields::new(blocks))?;
-        let mut layout = ContainerLayout { slices, requires_reference: true, ..ContainerLayout::default() };
+        let mut layout = ContainerHeaders { slices, requires_reference: true, ..ContainerHeaders::default() };
         if let Some(data) = header.data()? {
             let series = read_data_series(&data)?;
             layout.requires_reference = requires_reference(&data)?;
@@ -263,7 +263,7 @@ impl ContainerLayout {
     /// encoding.
     pub(super) fn which_records_have_qualities(
         &self,
-        slice: &SliceLayout,
+        slice: &SliceHeader,
         blocks: &[(i32, Cow<'_, [u8]>)],
     ) -> io::Result<Option<Vec<bool>>> {
         let is_stored = |flags: i32| flags & QUALITIES_ARE_STORED != 0;
@@ -279,9 +279,9 @@ impl ContainerLayout {
     }
 }
 
-impl SliceLayout {
+impl SliceHeader {
     /// Reads the header of a slice and the headers of its blocks.
-    fn read(bytes: &[u8]) -> io::Result<SliceLayout> {
+    fn read(bytes: &[u8]) -> io::Result<SliceHeader> {
         let mut blocks = Fields::new(bytes);
         let header = BlockHeader::read(&mut blocks)?;
         let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
@@ -306,7 +306,7 @@ impl SliceLayout {
         if num_records as u64 > MIN_RECORD_LIMIT.max(MAX_RECORDS_PER_BYTE.saturating_mul(decompressed)) {
             return Err(invalid(format!("a slice of {num_records} records in {decompressed} bytes")));
         }
-        Ok(SliceLayout {
+        Ok(SliceHeader {
             reference_md5: Some(md5).filter(|md5| *md5 != [0; 16]),
             embedded_reference: Some(embedded).filter(|id| *id >= 0),
             num_records,

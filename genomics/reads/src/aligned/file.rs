@@ -112,15 +112,14 @@ impl AlignedInput {
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file (aligned or not), or a pipe with BAM or CRAM, recognised by the
-    /// first bytes. Waits for the first bytes of a pipe. False for a missing file, which is reported when it is
-    /// opened.
+    /// first bytes. Waits for the first bytes of a pipe. False for a missing file, which the check of the lanes
+    /// reports.
     ///
     /// # Errors
     /// The file exists and cannot be read.
     pub fn is_bam_cram_or_binseq(path: &Path) -> Result<bool, Error> {
         match AlignedFormat::detect_format(path) {
             Ok(format) => Ok(format.is_some()),
-            // The check of the lanes reports it.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
             Err(source) => Err(Error::Read { path: path.into(), source }),
         }

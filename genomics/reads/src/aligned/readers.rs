@@ -55,9 +55,9 @@ impl FileReadingResources {
         FileReadingResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
     }
 
-    /// Also accepts pipes if `pipes` is present (see [`FileReadingResources::pipe_stop`]).
-    pub(crate) fn with_pipes(self, pipes: Option<Arc<PipeReader>>) -> FileReadingResources {
-        FileReadingResources { pipe_stop: pipes, ..self }
+    /// Also accepts pipes if `pipe_stop` is present (see [`FileReadingResources::pipe_stop`]).
+    pub(crate) fn with_pipe_stop(self, pipe_stop: Option<Arc<PipeReader>>) -> FileReadingResources {
+        FileReadingResources { pipe_stop, ..self }
     }
 }
 

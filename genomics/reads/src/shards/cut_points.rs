@@ -59,9 +59,9 @@ fn find_run_near(part: &RandomAccessText, near: u64) -> CutResult<RecordRun<'_>>
     while text.bytes.len() < MAX_TEXT_BYTES {
         // Search again only when there is twice as much text, so that all searches together cost little.
         let enough = text.bytes.len() * 2;
-        let mut more = text.read_next_block()?;
+        let mut more = text.read_more_text()?;
         while more && text.bytes.len() < enough {
-            more = text.read_next_block()?;
+            more = text.read_more_text()?;
         }
         match find_records(&text.bytes, text.near_index, RUN_RECORDS, text.reaches_file_end()) {
             RecordSearchResult::Found(records) => return Ok(Ok(RecordRun { text, records })),
@@ -185,7 +185,7 @@ fn find_name_runs(part: &RandomAccessText, [from, to]: [u64; 2], names: &[&[u8]]
     loop {
         let mut more = true;
         while more && text.next_file_offset() < to && text.bytes.len() < SEARCH_STEP_BYTES {
-            more = text.read_next_block()?;
+            more = text.read_more_text()?;
         }
         let mut at = 0;
         while let Some(found) = finder.find(&text.bytes[at..]) {
@@ -217,7 +217,7 @@ fn starts_with_names(text: &mut TextWindow<'_>, at: usize, names: &[&[u8]]) -> i
             RecordSearchResult::NotFound => return Ok(false),
             RecordSearchResult::NeedsMoreText if text.bytes.len() - at > MAX_TEXT_BYTES => return Ok(false),
             // At the end of a file, no more text is needed.
-            RecordSearchResult::NeedsMoreText if text.read_next_block()? || text.reaches_file_end() => {}
+            RecordSearchResult::NeedsMoreText if text.read_more_text()? || text.reaches_file_end() => {}
             RecordSearchResult::NeedsMoreText => return Ok(false),
         }
     }

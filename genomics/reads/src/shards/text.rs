@@ -77,7 +77,7 @@ impl RandomAccessText {
             return Ok(None);
         };
         text.next_file_offset = block;
-        text.read_next_block()?;
+        text.read_more_text()?;
         text.near_index = (text.bytes.len() as u64 * (near - block) / size) as usize;
         Ok(Some(text))
     }
@@ -135,9 +135,9 @@ pub(super) struct TextWindow<'a> {
 }
 
 impl TextWindow<'_> {
-    /// Reads the next BGZF block or part of plain text. Returns false and reads nothing at the end of the file, or
+    /// Appends the next BGZF block that has content, or a part of a file that is not BGZF. Returns false and reads nothing at the end of the file, or
     /// where the blocks end.
-    pub(super) fn read_next_block(&mut self) -> io::Result<bool> {
+    pub(super) fn read_more_text(&mut self) -> io::Result<bool> {
         let (had, at) = (self.bytes.len(), self.next_file_offset);
         if self.file.is_bgzf {
             // Blocks may be empty.

@@ -56,7 +56,8 @@ pub(super) fn decompose_allele(allele: &SequenceReplacement) -> Option<Vec<Seque
 }
 
 /// Splits an allele by the affine-gap alignment with the lowest cost (Gotoh, Journal of Molecular Biology 1982). The
-/// resulting variants are sorted and do not adjoin.
+/// resulting variants are sorted and do not overlap. Adjacent removed or added bases are one variant, adjacent
+/// substitutions are single variants.
 fn align_and_split(allele: &SequenceReplacement) -> Vec<SequenceReplacement> {
     let (out, added) = (&allele.removed, &allele.added);
     let columns = added.len() + 1;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::CountingUnit;
 use super::packed_reads_budget::PackedReadsOutcome;
 use super::pair_processor::ReadStats;
-use super::partition_result::{PartitionCountResult, SampleTotals};
+use super::partition_result::{PartitionCountResult, TotalsBySample};
 use crate::candidate_kmer::{
     CandidateKmer, KmerDepths, POOLED_SELECTOR_NUMBER, group_by_kmer, median_kmer_depth,
     min_count_above_errors_at_depth,
@@ -51,7 +51,7 @@ pub struct CountingResult {
     /// Depths of the targets; `None` without targets.
     pub target_depths: Option<TargetDepths>,
     /// For each tumour, what the k-mer sketch of the tumour and the normal shows: sites, depths, and a summary with
-    /// identity and contamination; empty if no sketch was taken.
+    /// identity and contamination; empty if no sketch was taken, and in a tumour-only call.
     pub pair_evidence: Vec<ReferenceFreePairEvidence>,
     /// For each tumour, properties of its library and of the normal's library, such as depth, error rate and assay.
     pub library_models: Vec<SamplePairLibraryProperties>,
@@ -133,7 +133,7 @@ impl CountingUnit<'_> {
         self.add_reads_to_ledger(&all, &mut ledger);
         let tumour_in_normal_ratio = self.keep_final_candidates(&mut all, &mut ledger);
         let PartitionCountResult { spectra, totals, library_models, .. } = all;
-        let SampleTotals { bases, stats: ReadStats { trimmed, libraries: tallies, .. }, .. } = totals;
+        let TotalsBySample { bases, stats: ReadStats { trimmed, libraries: tallies, .. }, .. } = totals;
         let depth = |i: usize| self.median_base_depth(&spectra[i], bases[i], tallies[i].num_pairs());
         let pair = |i: usize| {
             let depths = [depth(0), depth(i)];

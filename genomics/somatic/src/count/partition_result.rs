@@ -37,12 +37,12 @@ pub struct PartitionCountResult {
     /// Equal for all partitions.
     pub(super) library_models: Vec<SamplePairLibraryProperties>,
     /// Numbers of bases, k-mers and reads. Equal for all partitions.
-    pub(super) totals: SampleTotals,
+    pub(super) totals: TotalsBySample,
 }
 
-/// Numbers of bases and k-mers of each sample, and statistics of its reads.
+/// Numbers of bases and k-mers of each sample, and statistics of the reads of all samples.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct SampleTotals {
+pub(super) struct TotalsBySample {
     pub(super) bases: Vec<u64>,
     pub(super) kmers: Vec<u64>,
     pub(super) stats: ReadStats,

@@ -12,7 +12,8 @@ use crate::sys;
 /// Number of pages of some memory on each NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageResidence {
-    /// Size in bytes of the pages that are counted: base pages, also for memory in transparent huge pages.
+    /// Size in bytes of the pages that are counted: the size of hugetlb pages for memory in such pages, otherwise that of
+    /// base pages, also for memory in transparent huge pages.
     #[serde(rename = "page")]
     pub page_bytes: u64,
     /// Number of pages on each node.

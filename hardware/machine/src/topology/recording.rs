@@ -188,7 +188,7 @@ fn unescape_line(line: &str) -> Option<String> {
     Some(text)
 }
 
-/// Removes the entries of folders that contain recorded files: the paths of these files imply the folder.
+/// Removes the entries of folders that contain other recorded entries: the paths of these imply the folder.
 fn remove_nonempty_folders(mut files: RecordedFiles) -> RecordedFiles {
     let has_entries = |folder: &str| {
         let below = format!("{folder}/");

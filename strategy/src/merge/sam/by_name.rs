@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use crate::batching::{InstanceBatch, TextChunk};
-use crate::merge::{AlignerOutputError, AssignedBatches, read_name_to_text};
+use crate::merge::{AlignerOutputError, AlignerOutputReceiver, read_name_to_text};
 
 use super::{MAX_LINE_BYTES, SamRecordLine, endless_error};
 
@@ -66,7 +66,7 @@ impl NameMatcher {
     pub(super) fn add_line(
         &mut self,
         line: &SamRecordLine<'_>,
-        given: &impl AssignedBatches,
+        given: &impl AlignerOutputReceiver,
     ) -> Result<(), AlignerOutputError> {
         let batches = &self.batches;
         let same = |current: &CurrentTemplate| {
@@ -93,7 +93,7 @@ impl NameMatcher {
     }
 
     /// Removes and returns the first pending template with this name.
-    fn take_template(&mut self, wanted: &[u8], given: &impl AssignedBatches) -> Option<PendingTemplate> {
+    fn take_template(&mut self, wanted: &[u8], given: &impl AlignerOutputReceiver) -> Option<PendingTemplate> {
         let hash = self.hasher.hash_one(wanted);
         loop {
             let named = |due: &&PendingTemplate| name_of_template(&self.batches, due) == wanted;
@@ -110,7 +110,7 @@ impl NameMatcher {
     }
 
     /// Adds the templates of the next chunk to the pending templates. Returns `false` if no more chunks are assigned.
-    fn load_names(&mut self, given: &impl AssignedBatches) -> bool {
+    fn load_names(&mut self, given: &impl AlignerOutputReceiver) -> bool {
         loop {
             let number = self.batches.len();
             if let Some(last) = self.batches.last_mut()
@@ -132,7 +132,7 @@ impl NameMatcher {
         }
     }
 
-    fn end_template(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    fn end_template(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         let Some(CurrentTemplate { due, reads, primaries, start }) = self.current.take() else { return Ok(()) };
         if primaries != reads {
             return Err(AlignerOutputError::MissingRecords {
@@ -150,7 +150,7 @@ impl NameMatcher {
     }
 
     /// Stores the records of the last template, and checks that all templates have records.
-    pub(super) fn finish_parsing(&mut self, given: &impl AssignedBatches) -> Result<(), AlignerOutputError> {
+    pub(super) fn finish_parsing(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         self.end_template(given)?;
         while self.load_names(given) {}
         match self.due.iter().min() {

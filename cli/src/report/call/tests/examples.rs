@@ -22,7 +22,7 @@ use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::{EstimatedErrorRates, QualityErrorRate, SubstitutionRate};
 use genuma_somatic::signatures::{SignatureExposure, SignatureExposures};
-use genuma_somatic::slippage::RepeatSlippage;
+use genuma_somatic::slippage::RepeatClassSlippage;
 use genuma_somatic::target_depth::{CallTargetSummary, TargetCoverage};
 use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
@@ -76,7 +76,7 @@ pub(super) fn learned() -> EstimatedErrorRates {
             .map(|quality| QualityErrorRate { quality, share: 10f64.powf(-f64::from(quality) / 10.0) })
             .collect(),
         substitutions: vec![damage('A', 'G', 2e-4), damage('C', 'T', 0.0123)],
-        slippage: vec![RepeatSlippage { unit: 1, copies: 12, reads: 900, shorter: 0.0071, longer: 0.002 }],
+        slippage: vec![RepeatClassSlippage { unit: 1, copies: 12, reads: 900, shorter: 0.0071, longer: 0.002 }],
     }
 }
 

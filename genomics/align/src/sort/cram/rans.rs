@@ -111,7 +111,8 @@ impl RansEncoder {
     }
 }
 
-/// Counts each byte by the byte before it. `data` has at least [`NUM_STATES`] bytes.
+/// Counts each byte by the byte before it, which is 0 for the first byte. The first byte of each further state is counted
+/// a second time, after byte 0. `data` has at least [`NUM_STATES`] bytes.
 pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
     counts.resize(256, [0; 256]);
     counts.iter_mut().for_each(|counts| counts.fill(0));

@@ -23,7 +23,7 @@ pub(super) struct AdditionalInputs<'a> {
 
 /// Returns the fingerprint of the call: text with all inputs and parameters that the calls depend on. An interrupted
 /// run is resumed only if its fingerprint is the same.
-pub(super) fn fingerprint_inputs(
+pub(super) fn call_fingerprint(
     samples: &SampleNames,
     lanes: &[Lane],
     reference: Option<&Path>,
