@@ -4,7 +4,7 @@ pub(crate) mod memory_limits;
 mod header_check;
 mod call_fingerprint;
 mod job;
-mod messages;
+pub(crate) mod messages;
 mod output_folder;
 pub(crate) mod provenance;
 mod read_lengths;
@@ -30,7 +30,7 @@ use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
-use genuma_somatic::result_warnings::ResultWarning;
+use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
 use tracing::{info, warn};
 
@@ -293,10 +293,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
     let options = args.output_options()?;
-    let mut job = args.build_job()?;
+    let (mut job, warnings) = args.build_job()?;
     let input_files = InputFileStates::from_paths(job.input_paths())?;
     if let Some(run) = &args.plan {
-        let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
+        let (reference, warnings) = check_inputs(&job, warnings, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, partitions, sbatch, out, .. } = &args;
         return planning::write_distributed_plan(
@@ -310,7 +310,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         job.input_paths().chain(tables).chain([args.out.as_path()]),
     );
     checked.map_err(|e| UsageError(e.to_string()))?;
-    let (reference, warnings) = check_inputs(&job, args.warning_rule())?;
+    let (reference, warnings) = check_inputs(&job, warnings, args.warning_rule())?;
     if args.dry_run {
         return args.print_forecast(job, reference);
     }
@@ -342,7 +342,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Ok(outcome) => {
             work.remove();
             log_library_properties(outcome);
-            log_warnings(outcome);
+            log_warnings(&outcome.warnings);
             log_result(outcome, &args.out, start);
         }
         Err(_) if work.keep_only_resumable() => warn!("{}", folder::resume_hint(&job.store.work_folder)),
@@ -380,7 +380,7 @@ pub(crate) fn judge_and_write_distributed_call(
     let warnings = result_check::check_call_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_library_properties(&outcome);
-    log_warnings(&outcome);
+    log_warnings(&outcome.warnings);
     log_result(&outcome, out, start);
     Ok(())
 }
@@ -413,28 +413,33 @@ fn has_piped_reads(job: &CallJob) -> bool {
 }
 
 /// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
-/// the reference (`None` without one), and the warnings to write into the results.
+/// the reference (`None` without one), and the warnings to write into the results: first `warnings`, which are known
+/// already. Logs the warnings.
 ///
 /// # Errors
-/// An input cannot be read; or the header of a file of aligned reads contradicts the reference, and `rule` does not
-/// accept that.
-fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
-    // The content of a pipe is unknown until it is read.
-    let lengths = if has_piped_reads(job) {
-        Vec::new()
-    } else {
-        read_lengths::longest_read_of_first_batch_by_sample(&job.lanes)?
-    };
-    let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
-    for (sample, length) in other_lengths.filter(|_| job.samples.has_normal()) {
-        let (name, normal) = (job.samples.display_name(sample), lengths[0]);
-        warn!("reads are {length} bp long in the {name} and {normal} bp in the normal; check that the files are right");
+/// An input cannot be read; or `rule` does not accept a warning on the inputs.
+fn check_inputs(
+    job: &CallJob,
+    mut warnings: Vec<ResultWarning>,
+    rule: BlockingWarnings,
+) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
+    warnings.extend(find_read_length_warnings(job)?);
+    if !job.samples.has_normal() && job.known.is_none() {
+        let message = "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; \
+                       give population frequencies, such as those of gnomAD, with --known";
+        warnings.push(ResultWarning::new(WarningTopic::NoKnownVariants, message.to_owned()));
     }
-    let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
-    let reference = Reference::read_fasta_file(path)?;
-    let warnings = header_check::find_header_reference_mismatches(&job.lanes, &reference, path)?;
+    let reference = match &job.reference {
+        None => None,
+        Some(path) => {
+            let reference = Reference::read_fasta_file(path)?;
+            warnings.extend(header_check::find_header_reference_mismatches(&job.lanes, &reference, path)?);
+            Some(reference)
+        }
+    };
     result_check::check_no_blocking_warnings(&warnings, rule)?;
-    warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
+    log_warnings(&warnings);
+    let Some(reference) = reference else { return Ok((None, warnings)) };
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }
@@ -442,6 +447,25 @@ fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option
         log_genes(gff, &gff.read_genes(&reference)?);
     }
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
+}
+
+/// Returns a warning for each tumour whose reads have another length than those of the normal. None for reads from
+/// pipes, whose content is unknown until it is read.
+fn find_read_length_warnings(job: &CallJob) -> anyhow::Result<Vec<ResultWarning>> {
+    if has_piped_reads(job) {
+        return Ok(Vec::new());
+    }
+    // Errors of the first reads end the call here.
+    let lengths = read_lengths::longest_read_of_first_batch_by_sample(&job.lanes)?;
+    let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
+    let warn = |(sample, length): (usize, &usize)| {
+        let (name, normal) = (job.samples.display_name(sample), lengths[0]);
+        let message = format!(
+            "reads are {length} bp long in the {name} and {normal} bp in the normal; check that the files are right"
+        );
+        ResultWarning::new(WarningTopic::ReadLengths, message)
+    };
+    Ok(other_lengths.filter(|_| job.samples.has_normal()).map(warn).collect())
 }
 
 /// Logs the expected time, memory and disk space of the call. Logs nothing for a resumed run, because the remaining

@@ -21,7 +21,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::call::sample_options::{NormalReadSource, SampleNameOptions, TumourReadFileOptions};
+use crate::call::messages;
+use crate::call::sample_options::{NormalReadSource, SampleNameOptions, SamplesAndLanes, TumourReadFileOptions};
 use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::ReadLayoutOptions;
@@ -102,12 +103,13 @@ struct OtherTumourReport<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { reference: CramReference::new(args.reference.clone()), ..AlignedOptions::default() };
-    let (samples, lanes) = args.tumor.open_samples_and_lanes(
+    let SamplesAndLanes { samples, lanes, warnings } = args.tumor.open_samples_and_lanes(
         NormalReadSource::Files(&args.normal),
         SampleNameOptions::default(),
         &args.layout,
         &options,
     )?;
+    messages::log_warnings(&warnings);
     check_lanes_for_one_pass(&lanes)?;
     let input_files = InputFileStates::from_lanes(&lanes, args.reference.as_deref())?;
     let genome = args.reference.as_deref().map(Reference::read_fasta_file).transpose()?;

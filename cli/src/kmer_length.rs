@@ -1,6 +1,7 @@
 //! Chooses the length of k-mers: the length that the user gives, or one that fits the length of the reads.
 
 use genuma_reads::{Lane, ReadEstimate};
+use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 
 /// Length of k-mers in bases, unless the reads are short.
 const DEFAULT_KMER_LENGTH: u32 = 31;
@@ -10,21 +11,31 @@ const MIN_KMER_LENGTH: u32 = 17;
 /// a read; with longer k-mers, short reads would have too few of them.
 const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 
+/// Minimum mean read length in bp for a call whose results are not withheld. Chosen: k-mers of shorter reads have the
+/// minimum length and are too few to cover a change.
+const MIN_READ_BP: u64 = 30;
+
 /// Returns the length of k-mers: `given`, or the length that fits the mean read length ([`kmer_length_for_reads`]),
-/// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the default length.
-pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
-    given.unwrap_or_else(|| {
-        let ReadEstimate { bases, reads, .. } = ReadEstimate::estimate_lanes(lanes);
-        let k = if reads == 0 { DEFAULT_KMER_LENGTH } else { kmer_length_for_reads(bases as f64 / reads as f64) };
-        if k < DEFAULT_KMER_LENGTH {
-            tracing::warn!(
-                "mean read length is {}, so k is {k} instead of {DEFAULT_KMER_LENGTH}, and changes in repeats of {k} bases and \
-                 more may be missed; set -k to override",
-                bases / reads
-            );
-        }
-        k
-    })
+/// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the
+/// default length.
+pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> (u32, Option<ResultWarning>) {
+    let ReadEstimate { bases, reads, .. } = match given {
+        Some(k) => return (k, None),
+        None => ReadEstimate::estimate_lanes(lanes),
+    };
+    if reads == 0 {
+        return (DEFAULT_KMER_LENGTH, None);
+    }
+    let (k, mean) = (kmer_length_for_reads(bases as f64 / reads as f64), bases / reads);
+    let warning = (k < DEFAULT_KMER_LENGTH).then(|| ResultWarning {
+        topic: WarningTopic::ShortReads,
+        withholds_results: mean < MIN_READ_BP,
+        message: format!(
+            "mean read length is {mean}, so k is {k} instead of {DEFAULT_KMER_LENGTH}, and changes in repeats of {k} bases and more \
+             may be missed; set -k to override"
+        ),
+    });
+    (k, warning)
 }
 
 /// Returns the length of k-mers for reads of this mean length in bases: the largest odd number that is at most 0.6 of

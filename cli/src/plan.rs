@@ -10,8 +10,10 @@ use genuma_reads::fasta::{FastaEvent, read_fasta};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
 
-use crate::call::sample_options::{SampleNameOptions, TumourReadFileOptions, choose_normal_read_source};
-use crate::call::{disk_space, memory_limits, panel};
+use crate::call::sample_options::{
+    SampleNameOptions, SamplesAndLanes, TumourReadFileOptions, choose_normal_read_source,
+};
+use crate::call::{disk_space, memory_limits, messages, panel};
 use crate::errors::UsageError;
 use crate::forecast::calibrate::EarlierRun;
 use crate::forecast::cost::CostOptions;
@@ -176,11 +178,13 @@ impl Args {
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
         let normal = choose_normal_read_source(&self.normal, self.reference.as_deref())?;
-        let (_, lanes) =
+        let SamplesAndLanes { lanes, mut warnings, .. } =
             self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
-        let k = choose_kmer_length(self.k, &lanes);
+        let (k, short_reads) = choose_kmer_length(self.k, &lanes);
+        warnings.extend(short_reads);
+        messages::log_warnings(&warnings);
         Ok(input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources))
     }
 }

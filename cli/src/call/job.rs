@@ -8,7 +8,7 @@ use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, 
 use genuma_somatic::gene_annotation::GeneFile;
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::pipeline::{CallJob, CallParams, Resources};
-use genuma_somatic::sample_names::SampleNames;
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::unit::UnitStore;
 use tracing::debug;
@@ -17,7 +17,7 @@ use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
 use super::result_check::BlockingWarnings;
 use super::result_files::OptionalOutputs;
-use super::sample_options::SampleNameOptions;
+use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
     Args, DEFAULT_TARGET_PADDING_BP, MIN_TUMOUR_KMER_COUNT, default_min_quality, disk_space, measure_forecast_input,
     memory_limits, panel, sample_options, why,
@@ -69,7 +69,7 @@ impl Args {
     }
 
     /// Opens the read files. `work` is the work folder of the call.
-    fn open_samples_and_lanes(&self, work: &Path) -> anyhow::Result<(SampleNames, Vec<Lane>)> {
+    fn open_samples_and_lanes(&self, work: &Path) -> anyhow::Result<SamplesAndLanes> {
         let genome = CramReference::new(self.reference.clone());
         // The steps of a distributed call run on machines where this folder may not exist.
         let options = AlignedOptions {
@@ -83,15 +83,15 @@ impl Args {
             normal_option: Some(sample_options::NORMAL_NAME_OPTION),
         };
         let normal = sample_options::choose_normal_read_source(&self.normal, self.reference.as_deref())?;
-        let (samples, mut lanes) = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
+        let mut opened = self.tumor.open_samples_and_lanes(normal, names, &self.layout, &options)?;
         if self.plan.is_some() {
-            if samples.has_several_tumours() {
+            if opened.samples.has_several_tumours() {
                 return Err(UsageError("--plan: several tumours are called in one process, not in a distributed call; give all lanes of one tumour after one --tumor".into()).into());
             }
             // The steps run in other current folders, so paths must be absolute.
-            lanes.iter_mut().try_for_each(make_lane_paths_absolute)?;
+            opened.lanes.iter_mut().try_for_each(make_lane_paths_absolute)?;
         }
-        Ok((samples, lanes))
+        Ok(opened)
     }
 
     /// Checks that the lanes can be read as often as the call needs them.
@@ -111,12 +111,14 @@ impl Args {
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
-    /// files.
-    pub(super) fn build_job(&self) -> anyhow::Result<CallJob> {
+    /// files. Also returns warnings on the samples and their reads.
+    pub(super) fn build_job(&self) -> anyhow::Result<(CallJob, Vec<ResultWarning>)> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
-        let (samples, lanes) = self.open_samples_and_lanes(&work)?;
+        let SamplesAndLanes { samples, lanes, mut warnings } = self.open_samples_and_lanes(&work)?;
+        let (k, short_reads) = choose_kmer_length(self.k, &lanes);
+        warnings.extend(short_reads);
         let params = CallParams {
-            k: choose_kmer_length(self.k, &lanes),
+            k,
             min_base_quality: self.min_base_quality,
             min_tumour_count: MIN_TUMOUR_KMER_COUNT,
             min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
@@ -165,7 +167,7 @@ impl Args {
         }
         .describe_provenance()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
-        Ok(CallJob {
+        let job = CallJob {
             lanes,
             samples,
             reference: self.reference.clone(),
@@ -179,7 +181,8 @@ impl Args {
             known,
             gff,
             provenance,
-        })
+        };
+        Ok((job, warnings))
     }
 }
 

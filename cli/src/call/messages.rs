@@ -7,9 +7,7 @@ use genuma_pair::assay::RandomOrFixedEnds;
 use genuma_reads::targets::Targets;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::gene_annotation::{GeneAnnotation, GeneFile};
-use genuma_somatic::ledger::{
-    MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
-};
+use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::measure_process_cost;
 use tracing::{info, warn};
@@ -45,16 +43,11 @@ pub(super) fn log_targets(option: &TargetsOption, targets: &Targets) {
 /// fixed ends, tumour cells in the normal, and DNA of another person in the tumour.
 pub(super) fn log_library_properties(outcome: &CallSummary) {
     let summary = &outcome.sample_summary;
-    match (outcome.has_normal, &outcome.known) {
-        (true, _) => {}
-        (false, Some(_)) => info!(
+    if !outcome.has_normal && outcome.known.is_some() {
+        info!(
             "no normal: variants that are common in the population, or have the allele fraction of a germline variant, get the \
              FILTER germline"
-        ),
-        (false, None) => warn!(
-            "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; give \
-             population frequencies, such as those of gnomAD, with --known"
-        ),
+        );
     }
     let libraries = [("normal", &summary.libraries.normal), ("tumour", &summary.libraries.tumour)];
     for (sample, library) in libraries.iter().skip(usize::from(!outcome.has_normal)) {
@@ -83,28 +76,8 @@ pub(super) fn log_library_properties(outcome: &CallSummary) {
 }
 
 /// Logs the warnings that a user must read before trusting the calls.
-pub(super) fn log_warnings(outcome: &CallSummary) {
-    for warning in &outcome.warnings {
-        warn!("{}", warning.message);
-    }
-    for line in &outcome.ledger.lines {
-        let count = line.count;
-        match &line.description[..] {
-            SHALLOW_NORMAL_LEDGER_LINE => warn!(
-                "the normal is too shallow: {count} k-mers of the tumour were skipped because no read of the normal covers them; \
-                 sequence the normal deeper, or expect missed variants"
-            ),
-            TOO_MANY_VARIANTS_LEDGER_LINE => warn!(
-                "{count} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
-                 examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
-            ),
-            MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE => warn!(
-                "more than half of the tumour's k-mers are missing in the normal, and {count} were skipped, so long insertions may be \
-                 missed: check that both samples are of the same species"
-            ),
-            _ => {}
-        }
-    }
+pub(crate) fn log_warnings(warnings: &[ResultWarning]) {
+    warnings.iter().for_each(|warning| warn!("{}", warning.message));
 }
 
 /// Logs the last line: number of calls, time, memory, and the path of the report.

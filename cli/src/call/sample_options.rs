@@ -9,8 +9,8 @@ use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
 use genuma_reads::{AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes};
+use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_somatic::sample_names::SampleNames;
-use tracing::warn;
 
 use crate::errors::UsageError;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
@@ -24,6 +24,16 @@ pub(crate) struct TumourReadFileOptions<const REQUIRED: bool>(Vec<TumourFiles>);
 struct TumourFiles {
     name: Option<String>,
     files: Vec<PathBuf>,
+}
+
+/// The samples of a call or check, with their reads.
+pub(crate) struct SamplesAndLanes {
+    /// Names of the samples, the normal first.
+    pub(crate) samples: SampleNames,
+    /// The lanes of all samples that have reads.
+    pub(crate) lanes: Vec<Lane>,
+    /// Warnings on names and lanes.
+    pub(crate) warnings: Vec<ResultWarning>,
 }
 
 const OPTION_ID: &str = "tumor";
@@ -155,6 +165,7 @@ fn choose_sample_names(
     lanes: &[Lane],
     given: SampleNameOptions<'_>,
     tumours: &[TumourFiles],
+    warnings: &mut Vec<ResultWarning>,
 ) -> anyhow::Result<SampleNames> {
     let mut from_read_groups =
         vec![read_group_sample_name(lanes, NORMAL_SAMPLE, given.normal.is_some(), given.normal_option)?];
@@ -164,10 +175,11 @@ fn choose_sample_names(
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = from_read_groups.iter().flatten().find(|name| !seen.insert(*name)) {
-        warn!(
+        let message = format!(
             "read groups of two samples have the same name {twice} (SM tag), so the output has default sample names: check that the \
              files are of different samples, and name these with NAME= before a tumour's files or, in `genuma call`, --normal-name"
         );
+        warnings.push(ResultWarning::new(WarningTopic::SampleNames, message));
         from_read_groups.fill(None);
     }
     let own = |(i, tumour): (usize, &TumourFiles)| {
@@ -208,7 +220,7 @@ impl TumourFiles {
 }
 
 impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
-    /// Returns the sample names and the lanes of all samples, the normal first. Occurrences of `--tumor` with the same
+    /// Opens the lanes of all samples, the normal first, and chooses the names of the samples. Occurrences of `--tumor` with the same
     /// name are merged into one sample.
     ///
     /// # Errors
@@ -221,8 +233,8 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
         names_given: SampleNameOptions<'_>,
         layout: &ReadLayoutOptions,
         options: &AlignedOptions,
-    ) -> anyhow::Result<(SampleNames, Vec<Lane>)> {
-        let mut tumours: Vec<TumourFiles> = Vec::new();
+    ) -> anyhow::Result<SamplesAndLanes> {
+        let (mut tumours, mut warnings): (Vec<TumourFiles>, _) = (Vec::new(), Vec::new());
         for tumour in &self.0 {
             match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {
                 Some(known) => known.files.extend_from_slice(&tumour.files),
@@ -252,9 +264,13 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
         }
         for lane in remove_empty_lanes(&mut lanes)? {
             let paths: Vec<String> = lane.paths().map(|path| path.display().to_string()).collect();
-            warn!("{}: no reads in this lane, so it is left out: check that it should be empty", paths.join(", "));
+            let message = format!(
+                "{}: no reads in this lane, so it is left out: check that it should be empty",
+                paths.join(", ")
+            );
+            warnings.push(ResultWarning::new(WarningTopic::EmptyLane, message));
         }
-        let samples = choose_sample_names(&lanes, names_given, &tumours)?;
+        let samples = choose_sample_names(&lanes, names_given, &tumours, &mut warnings)?;
         let samples = match normal {
             NormalReadSource::Files(_) => samples,
             NormalReadSource::Reference(_) => samples.without_normal(),
@@ -267,7 +283,7 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
                 .into());
             }
         }
-        Ok((samples, lanes))
+        Ok(SamplesAndLanes { samples, lanes, warnings })
     }
 }
 

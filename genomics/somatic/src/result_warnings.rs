@@ -4,11 +4,16 @@
 use std::fmt::Write as _;
 
 use genuma_pair::identity::{IdentityResult, Relation};
-use genuma_reads::NORMAL_SAMPLE;
+use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
+use crate::candidate_kmer::median_kmer_depth;
+use crate::event::Event;
 use crate::genotyping::FinishedCall;
-use crate::ledger::{Ledger, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE};
+use crate::ledger::{
+    Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
+    UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
+};
 use crate::tumour_alleles::OwnAlleleCounts;
 
 /// Topic of a warning: what is wrong with the inputs. Its name is in `summary.json` and in the VCF header.
@@ -23,6 +28,22 @@ pub enum WarningTopic {
     TwoPeople,
     /// The tumour and the normal are exchanged.
     ExchangedSamples,
+    /// Most of the tumour's sequence is missing in the normal or, without a normal, in the reference.
+    OtherSpecies,
+    /// A sample has too few reads for most variants.
+    ShallowSample,
+    /// The reads are so short that the k-mers are shorter than usual.
+    ShortReads,
+    /// The samples have reads of different lengths.
+    ReadLengths,
+    /// Files have no reads.
+    EmptyLane,
+    /// Read groups of two samples have the same sample name (SM).
+    SampleNames,
+    /// A call without a normal has no known variants.
+    NoKnownVariants,
+    /// A call without a normal left out k-mers because the person has too many variants.
+    TooManyVariants,
 }
 
 /// A warning on the result of a call: why the calls are probably not meaningful.
@@ -34,6 +55,18 @@ pub struct ResultWarning {
     pub withholds_results: bool,
     /// Text of the warning in one line: what was found, and what to do.
     pub message: String,
+}
+
+impl ResultWarning {
+    /// A warning that does not withhold the results.
+    pub fn new(topic: WarningTopic, message: String) -> ResultWarning {
+        ResultWarning { topic, withholds_results: false, message }
+    }
+
+    /// A warning that withholds the results unless the user requests them.
+    pub fn withholding(topic: WarningTopic, message: String) -> ResultWarning {
+        ResultWarning { topic, withholds_results: true, message }
+    }
 }
 
 /// Maximum share of contigs without a position on the reference whose sequence the normal has. Chosen: correct sample
@@ -59,14 +92,93 @@ const MIN_EXCHANGED_RATIO: u64 = 10;
 /// value misses purer tumours.
 const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 
+/// Minimum k-mer depth of a sample for a call without a warning. Chosen: a candidate k-mer needs three reads in the
+/// tumour, and a root eight in the normal, so that below this depth most variants are missed. A higher value warns of
+/// more samples.
+const MIN_KMER_DEPTH: f64 = 8.0;
+/// Minimum k-mer depth of a sample for results that are not withheld. Chosen: below it the normal has no read at many
+/// sites, and the peak of the k-mer spectrum cannot be told from sequencing errors. A higher value withholds the results
+/// of more samples.
+const MIN_MEANINGFUL_KMER_DEPTH: f64 = 3.0;
+
+/// Maximum number of calls that pass, for a warning that samples with few changes are exchanged. Chosen: exchanged
+/// samples have no somatic changes but those of blood cells.
+const MAX_CALLS_OF_EXCHANGED_SAMPLES: usize = 2;
+
 /// Determines the warnings on a finished call; empty if nothing is wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
+    let shallow = find_shallow_samples(finished);
+    if shallow.iter().any(|warning| warning.withholds_results) {
+        // Other tests need reads.
+        return shallow;
+    }
+    let species = find_other_species(&finished.ledger, finished.samples.has_normal());
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
+    let variants = find_too_many_variants(&finished.ledger);
     let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
     let people = find_two_people(&identities.collect::<Vec<_>>(), finished.genotype_mismatch_share);
     // Another person's DNA in the normal looks like changes of the normal.
     let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
-    reference.into_iter().chain(people).chain(exchanged).collect()
+    shallow.into_iter().chain(species).chain(reference).chain(variants).chain(people).chain(exchanged).collect()
+}
+
+/// Returns a warning for each sample with too few reads for most variants, and one if k-mers of the tumour were skipped
+/// because the normal covers too little. The results are withheld if a sample has hardly any reads.
+fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
+    let first = usize::from(!finished.samples.has_normal());
+    let depth = |sample: usize| {
+        let peak = finished.depths.kmer.get(sample).copied().unwrap_or(0.0);
+        let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth(sample));
+        peak.max(median_kmer_depth(&finished.spectra[sample])).max(on_target)
+    };
+    let depths = (first..finished.spectra.len()).map(|sample| (sample, depth(sample)));
+    let mut warnings: Vec<ResultWarning> = depths
+        .filter(|(_, depth)| *depth < MIN_KMER_DEPTH)
+        .map(|(sample, depth)| ResultWarning {
+            topic: WarningTopic::ShallowSample,
+            withholds_results: depth < MIN_MEANINGFUL_KMER_DEPTH,
+            message: format!(
+                "the {} is too shallow: its reads have most k-mers only {depth:.0} times, so most variants are missed; sequence \
+                 it deeper, or check that all of its files were given",
+                finished.samples.display_name(sample)
+            ),
+        })
+        .collect();
+    let skipped = finished.ledger.sum_counts_of_description(SHALLOW_NORMAL_LEDGER_LINE);
+    if skipped > 0 {
+        let message = format!(
+            "the normal is too shallow: {skipped} k-mers of the tumour were skipped because no read of the normal covers \
+             them; sequence the normal deeper, or expect missed variants"
+        );
+        warnings.push(ResultWarning::new(WarningTopic::ShallowSample, message));
+    }
+    warnings
+}
+
+/// Returns a warning if most k-mers of the tumour are missing in the normal or, in a call without a normal, in the
+/// reference.
+fn find_other_species(ledger: &Ledger, has_normal: bool) -> Option<ResultWarning> {
+    let skipped = ledger.sum_counts_of_description(MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE);
+    let (lacks_it, advice) = match has_normal {
+        true => ("normal", "both samples are of the same species"),
+        false => ("reference", "the reference is of the same species as the sample, and complete"),
+    };
+    let message = format!(
+        "more than half of the tumour's k-mers are missing in the {lacks_it}, and {skipped} were skipped: check that \
+         {advice}"
+    );
+    (skipped > 0).then(|| ResultWarning::withholding(WarningTopic::OtherSpecies, message))
+}
+
+/// Returns a warning if k-mers were left out because the person has more variants than a call without a normal can
+/// examine.
+fn find_too_many_variants(ledger: &Ledger) -> Option<ResultWarning> {
+    let skipped = ledger.sum_counts_of_description(TOO_MANY_VARIANTS_LEDGER_LINE);
+    let message = format!(
+        "{skipped} k-mers of the tumour were skipped because it has more germline variants than a call without a normal can \
+         examine, so indels and structural variants may be missed: give a normal (--normal), or reads of an exome or a panel"
+    );
+    (skipped > 0).then(|| ResultWarning::new(WarningTopic::TooManyVariants, message))
 }
 
 /// Returns a warning if too many contigs with the person's own sequence have no position on the reference.
@@ -81,7 +193,7 @@ fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
          the reference is of another species or lacks a large part of the genome; give the complete reference of these \
          samples with --reference"
     );
-    Some(ResultWarning { topic: WarningTopic::WrongReference, withholds_results: true, message })
+    Some(ResultWarning::withholding(WarningTopic::WrongReference, message))
 }
 
 /// Lower end of the confidence interval of a share (Wilson score), with [`UNPLACED_DEVIATIONS`] standard deviations.
@@ -128,22 +240,38 @@ fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Optio
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
 
-/// Returns a warning if the normal has somatic changes, as a tumour has, and the tumour has hardly any. The results are
-/// withheld if the contamination of the normal is known, so that the changes are not alleles of another person.
+/// Returns a warning if the normal has somatic changes, as a tumour has, and one of the tumours has hardly any.
 fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
-    let [normal, tumour] = *finished.own_alleles.first()?;
-    let pair = finished.sample_summaries.first().and_then(|summary| summary.pair.as_ref());
-    let contamination = pair.and_then(|pair| pair.contamination[usize::from(NORMAL_SAMPLE)]);
-    // Alleles of another person in the normal are no changes of a tumour.
-    let exchanged = has_changes_of_tumour(normal, tumour) && contamination.is_none_or(|found| found.share.low <= 0.0);
-    let message = format!(
-        "the normal has {} alleles that the tumour lacks, and the tumour has {} that the normal lacks, which is typical \
-         of a tumour and a normal that were swapped: check which files are the tumour's",
-        normal.minor / 2,
-        tumour.minor / 2
-    );
-    let withholds_results = contamination.is_some();
-    exchanged.then_some(ResultWarning { topic: WarningTopic::ExchangedSamples, withholds_results, message })
+    let is_passed = |event: &&Event| event.calls[0].genotype.filters.is_empty();
+    let num_passed = finished.events.iter().filter(is_passed).count();
+    let pair = |tumour: usize| finished.sample_summaries.get(tumour).and_then(|summary| summary.pair.as_ref());
+    finished.own_alleles.iter().enumerate().find_map(|(number, &[normal, tumour])| {
+        let contamination = pair(number).and_then(|pair| pair.contamination[usize::from(NORMAL_SAMPLE)]);
+        // Alleles of another person in the normal are no changes of a tumour.
+        if contamination.is_some_and(|found| found.share.low > 0.0) {
+            return None;
+        }
+        let has_changes = has_changes_of_tumour(normal, tumour);
+        let seems_exchanged = num_passed <= MAX_CALLS_OF_EXCHANGED_SAMPLES && has_all_changes(normal, tumour);
+        let name = finished.samples.display_name(number + usize::from(TUMOUR_SAMPLE));
+        let message = format!(
+            "the normal has {} alleles that the {name} lacks, and the {name} has {} that the normal lacks, which is typical of \
+             a tumour and a normal that were swapped: check which files are the tumour's",
+            (normal.minor + normal.balanced) / 2,
+            (tumour.minor + tumour.balanced) / 2
+        );
+        (has_changes || seems_exchanged).then(|| ResultWarning {
+            topic: WarningTopic::ExchangedSamples,
+            withholds_results: has_changes && contamination.is_some(),
+            message,
+        })
+    })
+}
+
+/// Whether the first sample has changes and the second has none. Unlike [`has_changes_of_tumour`] this includes pure
+/// tumours, whose changes are balanced, and samples in which another sample lost a part of the genome.
+fn has_all_changes(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
+    first.minor + first.balanced >= MIN_EXCHANGED_ROOTS && second.minor + second.balanced == 0
 }
 
 /// Whether the first sample has somatic changes, as a tumour has, that the second sample lacks.

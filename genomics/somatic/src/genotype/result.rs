@@ -57,7 +57,7 @@ impl AlleleSupport {
 
     /// Share of the informative molecules that support the tumour allele; 0 without informative molecules. All votes
     /// count, so for a long allele it differs from the allele fraction.
-    pub(super) fn supporting_vote_share(&self) -> f64 {
+    pub(crate) fn supporting_vote_share(&self) -> f64 {
         f64::from(self.alternative) / f64::from(self.depth().max(1))
     }
 
