@@ -413,7 +413,8 @@ fn has_piped_reads(job: &CallJob) -> bool {
 }
 
 /// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
-/// the reference (`None` without one), and the warnings to write into the results.
+/// the reference (`None` without one), and the warnings to write into the results. Logs these warnings, targets and
+/// genes, and warns if the tumour's reads have another length than the normal's.
 ///
 /// # Errors
 /// An input cannot be read; or the header of a file of aligned reads contradicts the reference, and `rule` does not
@@ -445,7 +446,7 @@ fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option
 }
 
 /// Logs the expected time, memory and disk space of the call. Logs nothing for a resumed run, because the remaining
-/// work is unknown, and nothing for reads from a pipe, whose size is unknown.
+/// work is unknown. For reads from a pipe, whose size is unknown, it only logs that nothing can be estimated.
 ///
 /// # Errors
 /// The call is not possible with the given resources.

@@ -107,7 +107,8 @@ pub(super) fn log_warnings(outcome: &CallSummary) {
     }
 }
 
-/// Logs the last line: number of calls, time, memory, and the path of the report.
+/// Logs the resource counters, if they were recorded, and the last line: number of calls that pass, time, memory, and
+/// the path of the report.
 pub(super) fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
     counter_table::log_counters_of_this_process(outcome.counters.as_ref());
     let passed = result_files::count_passed_calls_by_class(outcome);
