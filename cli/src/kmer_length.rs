@@ -11,7 +11,8 @@ const MIN_KMER_LENGTH: u32 = 17;
 const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 
 /// Returns the length of k-mers: `given`, or the length that fits the mean read length ([`kmer_length_for_reads`]),
-/// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the default length.
+/// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the
+/// default length.
 pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> u32 {
     given.unwrap_or_else(|| {
         let ReadEstimate { bases, reads, .. } = ReadEstimate::estimate_lanes(lanes);
