@@ -62,7 +62,7 @@ pub(crate) fn estimate_trial_size_and_time(
 pub(crate) struct TrialSettings {
     /// Estimated number of reads of the whole run.
     pub(crate) run_reads: f64,
-    /// Maximum number of instances of the strategies that are tried.
+    /// Maximum number of instances of the strategies to choose from.
     pub(crate) max_instances: u32,
     /// Maximum share of the time of the whole run that trials may take.
     pub(crate) time_share: f64,

@@ -29,7 +29,7 @@ const RESERVED_MEMORY_BYTES: u64 = 256 << 20;
 /// Memory for looking up a batch of a million k-mers in a panel: k-mers, table pages and results (bytes). The filter of
 /// the table is not included.
 const PANEL_LOOKUP_BYTES: u64 = 40 << 20;
-/// Number of read pairs per thread above which the memory of the library statistics no longer grows.
+/// Number of read pairs of one sample in one thread above which the memory of the library statistics no longer grows.
 const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
 /// Returns the minimum memory of a call with this number of threads and without a reference (bytes). A call with less
@@ -323,6 +323,7 @@ struct UnitForecaster<'a> {
     reference_gbp: f64,
     /// Memory of the reference (bytes): one byte a base.
     reference_bytes: u64,
+    /// Memory that units use whatever their input (bytes), with `panel_counts_bytes`.
     base_bytes: u64,
     /// Memory of the panel's counts of candidate k-mers (bytes), used by the unit `panel` and all later units.
     panel_counts_bytes: u64,

@@ -20,8 +20,8 @@ pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
 /// Number of read pileups that are reserved for filtered calls if there are too many calls. Chosen: a quarter of all.
 const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
-/// Maximum size of the table and the read pileups together, in bytes. Chosen: the page is then below 10 MB, small
-/// enough for browsers and e-mail.
+/// Size of the table and the read pileups together, in bytes, beyond which no more read pileups are added. Chosen: the
+/// page is then below 10 MB, small enough for browsers and e-mail.
 const MAX_TABLE_AND_PILEUP_BYTES: usize = 9_500_000;
 
 /// The table of calls and the read pileups of the report.
