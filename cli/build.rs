@@ -1,5 +1,5 @@
-//! Links the C library's allocation functions to wrappers in `src/allocator.rs`, so that genuma counts memory that C
-//! code allocates.
+//! Links the C library's allocation functions to wrappers in `src/allocator.rs`, so that genuma ends with an error
+//! message if an allocation of C code fails.
 
 fn main() {
     for function in ["malloc", "calloc", "realloc"] {

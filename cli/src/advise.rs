@@ -109,13 +109,14 @@ fn parse_share(text: &str) -> Result<f64, String> {
 const MAX_INSTANCES: u32 = 8;
 /// Number of reads at the start of the files from which the total number of reads is estimated.
 const READS_TO_ESTIMATE_TOTAL: u64 = 32_000;
-/// Assumed number of reads when the reads come from a pipe, whose total number of reads cannot be estimated.
+/// Number of reads that `genuma run --strategy auto` assumes if no reads can be sampled, for example from a pipe.
 const ASSUMED_READS_OF_PIPE: f64 = 100e6;
 /// Maximum share of the run's time that trials may take when `genuma run` chooses the strategy itself (0.02 is 2%).
 /// Chosen: the trials then delay the run by at most 2%.
 const AUTO_TRIAL_TIME_SHARE: f64 = 0.02;
 
-/// Prints the advice for an aligner command; with --replay, prints how good the advice is on a table of run times.
+/// Advises on an aligner command: runs trials, writes the requested files and prints the advice. With --replay, only
+/// prints how good the advice is on a table of run times.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return print_replay_score(table);
@@ -167,7 +168,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Chooses a strategy for `genuma run --strategy auto`. Returns the strategy, and the reason for the choice as text.
 /// Trials take at most [`AUTO_TRIAL_TIME_SHARE`] of the run's time. If no reads can be sampled, only the performance
-/// model decides.
+/// model decides. The choice is the plain run on a machine with one NUMA node, and, with a warning, after a failed
+/// trial.
 pub(crate) fn choose_strategy(
     invocation: &Invocation,
     topology: &Topology,

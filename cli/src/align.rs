@@ -211,17 +211,17 @@ impl AlignmentOutput {
     }
 }
 
-/// Inputs, options and resources of a run, without the aligner's index.
+/// Options, output and resources of a run, without the reads and the index.
 struct AlignRun<'a> {
     args: &'a Args,
     target: AlignmentOutput,
     read_groups: Vec<ReadGroup>,
     carried_tags: Arc<CarriedTags>,
     topology: Topology,
-    /// Measured memory latency and bandwidth between nodes; `None` without a profile of this machine.
+    /// Measured memory latency between nodes and bandwidth of each node; `None` without a profile of this machine.
     node_measurements: Option<NodeMemoryMeasurements>,
     threads: usize,
-    /// Memory for sorting (bytes).
+    /// Memory for sorting (bytes); 0 if the output is not sorted.
     sort_memory_bytes: usize,
     progress: UnitProgressDisplay,
     counting: Option<RunCounterRecorder>,
@@ -293,7 +293,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the measured memory latency and bandwidth between nodes, by which the placement of the index is chosen.
+/// Returns the measured memory latency between nodes, and the read bandwidth of each node from its own CPUs. By these
+/// the placement of the index is chosen.
 fn node_measurements(profile: &MachineProfile) -> NodeMemoryMeasurements {
     let nodes = profile.topology.allowed_memory_nodes();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
@@ -375,7 +376,8 @@ impl Args {
         self.work.clone().unwrap_or_else(output_folder)
     }
 
-    /// Returns the memory for sorting (bytes). Fails if the memory is too small, or if the work folder does not exist.
+    /// Returns the memory for sorting (bytes): that of `--memory`, at most the memory of the machine, or else a quarter
+    /// of the free memory. Fails if the memory is too small, or if the folder of `--work` does not exist.
     fn sort_memory_bytes(&self) -> anyhow::Result<usize> {
         let free = || {
             memory_limits::available_memory_bytes(Path::new("/"))
@@ -500,7 +502,8 @@ impl AlignRun<'_> {
         Ok((engine, placed))
     }
 
-    /// Aligns the reads and writes the records. Returns summary and time of aligning, and summary and time of sorting.
+    /// Aligns the reads and writes the records. Returns summary and time of aligning, and summary and time of sorting
+    /// (`None` and 0 if the output is not sorted). A file is added to `set`, but not published.
     fn write_records<E: Engine>(
         &self,
         workers: &AlignWorkerPool<'_, E>,
@@ -539,7 +542,8 @@ impl AlignRun<'_> {
         })
     }
 
-    /// Returns the sample name for reports: the first SM of the read groups, else the name of the output file.
+    /// Returns the sample name for reports: the first SM of the read groups, else the name of the output file or,
+    /// without one, of the first file of reads. File names lose their extension.
     fn sample_name(&self) -> String {
         let named = self.read_groups.iter().find_map(|group| group.tag_value("SM"));
         let file = || self.args.out.as_deref().unwrap_or(&self.args.reads[0]).file_stem();

@@ -4,21 +4,23 @@ use genuma_reads::{Lane, RecordCounts};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-/// Returns the name and the record counts of each input file that was read to its end and has record counts: BAM, CRAM
+/// Returns the file names and the record counts of each lane that was read to its end and has record counts: BAM, CRAM
 /// and BINSEQ files, and FASTQ files with UMIs.
 fn files_with_record_counts(lanes: &[Lane]) -> impl Iterator<Item = (String, &RecordCounts)> {
     let name = |lane: &Lane| lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
     lanes.iter().filter_map(move |lane| Some((name(lane), lane.record_counts()?)))
 }
 
-/// Logs the number of skipped records of each file, and warns of missing mates and other missing data.
+/// Logs the numbers of skipped records and of reads with UMIs of each lane, and warns of missing mates and other
+/// missing data.
 pub(crate) fn log_skipped_record_counts(lanes: &[Lane]) {
     for (file, tally) in files_with_record_counts(lanes) {
         log_skipped_record_counts_of_file(&file, tally);
     }
 }
 
-/// Logs the number of skipped records of one file, and warns of missing mates and other missing data.
+/// Logs the numbers of skipped records and of reads with UMIs of one lane, and warns of missing mates and other missing
+/// data. `file` is what the messages call it.
 pub(crate) fn log_skipped_record_counts_of_file(file: &str, tally: &RecordCounts) {
     let RecordCounts { records, secondary, supplementary, unpaired: alone, .. } = tally;
     if tally.with_umi > 0 {

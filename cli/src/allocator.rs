@@ -1,6 +1,5 @@
 //! Memory allocator of the program. If the system refuses memory, the program ends with an error message. Without this
-//! module Rust would abort without one, and the C code of the aligners, which does not check for failed allocations,
-//! would write to address 0.
+//! module Rust would abort without one, and C code that does not check for failed allocations would write to address 0.
 #![allow(unsafe_code)] // Allocators, which hand every call on.
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -52,7 +51,7 @@ unsafe extern "C" {
     fn __real_realloc(memory: *mut c_void, size: usize) -> *mut c_void;
 }
 
-/// Returns all free memory to the system, including the memory of ended threads.
+/// Returns free memory of mimalloc to the system: that of the calling thread and that of ended threads.
 pub(crate) fn return_free_memory_to_system() {
     // SAFETY: it may be called at any time and touches only free memory.
     unsafe { mi_collect(true) }
@@ -81,9 +80,9 @@ const STACK_BYTES: usize = 512 << 10;
 /// Bytes that the kernel maps in addition to the stack that is reserved. Empirical.
 const KERNEL_SLACK_BYTES: u64 = 64 << 10;
 
-/// Reserves stack for the main thread while memory is available. The kernel grows this stack on demand, and kills the
-/// program with SIGSEGV if the limit on memory (`ulimit -v`) is then used up. The stacks of other threads are mapped
-/// when they start.
+/// Reserves stack for the main thread while memory is available; ends the program with an error message if the limit on
+/// memory (`ulimit -v`) leaves too little. The kernel grows this stack on demand, and kills the program with SIGSEGV if
+/// the limit is then used up. The stacks of other threads are mapped when they start.
 pub(crate) fn reserve_main_stack() {
     if let Some(limit) = address_space_limit_bytes() {
         let pages = fs::read_to_string("/proc/self/statm").ok();

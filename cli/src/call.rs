@@ -414,7 +414,8 @@ fn has_piped_reads(job: &CallJob) -> bool {
 
 /// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
 /// the reference (`None` without one), and the warnings to write into the results: first `warnings`, which are known
-/// already. Logs the warnings.
+/// already. Logs the warnings,
+/// targets and genes.
 ///
 /// # Errors
 /// An input cannot be read; or `rule` does not accept a warning on the inputs.
@@ -469,7 +470,7 @@ fn find_read_length_warnings(job: &CallJob) -> anyhow::Result<Vec<ResultWarning>
 }
 
 /// Logs the expected time, memory and disk space of the call. Logs nothing for a resumed run, because the remaining
-/// work is unknown, and nothing for reads from a pipe, whose size is unknown.
+/// work is unknown. For reads from a pipe, whose size is unknown, it only logs that nothing can be estimated.
 ///
 /// # Errors
 /// The call is not possible with the given resources.

@@ -79,11 +79,12 @@ const SKETCH_PARAMS: SketchParams =
 struct CheckReport<'a> {
     command: String,
     version: &'static str,
-    /// Number of sequenced bases of the normal and of the tumour.
+    /// Number of sequenced bases of the normal and of the first tumour.
     bases: [u64; 2],
     pair: &'a SamplePairSummary,
     library: &'a SamplePairLibraryMetrics,
-    /// Counts of records in BAM and CRAM input; null for FASTQ input.
+    /// Record counts of the input files that have them; null if there are none
+    /// ([`aligned_files::record_counts_to_json`]).
     aligned: Value,
     /// Results of the second and later tumours; the key is absent if there is one tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]

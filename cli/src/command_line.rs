@@ -1,4 +1,5 @@
-//! Helpers for the command line: the parser of `--threads`, and the command line of this process, quoted for a shell.
+//! Helpers for the command line: the parsers of `--threads` and `-k`, the default number of threads, and the command
+//! line of this process, quoted for a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 impl Args {
     /// Returns names and files of all samples: the unnamed sample (`reads`), the normal and the tumour, if given, then
-    /// the samples of `--sample` in the order given.
+    /// the samples of `--sample` in the order given. Files of the same sample name are one sample.
     fn collect_samples(&self) -> Result<Vec<NamedFiles>, UsageError> {
         let unnamed = [("reads", &self.reads), ("normal", &self.normal), ("tumor", &self.tumor)];
         let usual = unnamed.into_iter().filter(|(_, files)| !files.is_empty());
@@ -200,7 +200,8 @@ impl Args {
     }
 
     /// Checks inputs and outputs, then counts the k-mers of all samples jointly and writes the results. With `--resume`
-    /// finished stages are kept in a work folder.
+    /// the results of finished units are kept in a work folder until all is done. Without it, those of an interrupted
+    /// run are removed.
     fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
         let target = KmerOutput::from_path(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
@@ -312,7 +313,7 @@ impl Args {
         Ok(())
     }
 
-    /// Counts the k-mers without a work folder for finished stages: no files are left behind on success, failure or
+    /// Counts the k-mers without a work folder for finished units: no files are left behind on success, failure or
     /// interruption.
     fn count_kmers(
         &self,

@@ -91,7 +91,7 @@ fn rows(counters: &ProcessCounters, nodes: &BTreeSet<u32>) -> Vec<(String, Cell)
 }
 
 /// Formats the counters as lines of text: a table with one column for each group of processes (name, counters), then
-/// the notes on missing and estimated numbers, then the counters of the whole machine.
+/// the notes on missing and inexact numbers, then the counters of the whole machine.
 pub(crate) fn format_counter_table(
     columns: &[(String, &ProcessCounters)],
     machine: Option<&NumaBalancingCounters>,

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     list: usize,
 }
 
-/// Scores the calls and prints the tables.
+/// Scores the calls, writes the JSON file of `--json`, and prints the tables.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let outcome = evaluate_calls(&EvaluationInputs {
         truth: &args.truth,

@@ -81,7 +81,8 @@ fn to_usage_error(error: Wrong) -> anyhow::Error {
     }
 }
 
-/// Returns the files of `--reads` as lanes of paired, interleaved or single reads.
+/// Returns the files of `--reads` as lanes of paired, interleaved or single reads. If all are BAM, CRAM or BINSEQ files
+/// and `single` is not set, they count as interleaved. A FASTQ file that is the only file has single reads.
 fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Result<ReadFiles> {
     if files.is_empty() {
         return Err(UsageError("no reads are given: add --reads".to_owned()).into());

@@ -1,4 +1,4 @@
-//! The option `--fpga`: an FPGA scatters reads into bins instead of the CPU threads.
+//! The option `--fpga`: a simulated FPGA scatters reads into bins; the CPU threads scatter the batches that it cannot.
 
 use std::path::{Path, PathBuf};
 

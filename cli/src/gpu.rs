@@ -47,7 +47,7 @@ impl FromStr for GpuChoice {
 }
 
 /// Minimum memory for counting (bytes) at which `auto` uses a device. The device's driver takes some hundred MB that
-/// the memory budget does not include. Set by judgement.
+/// the memory budget does not include. Chosen.
 const MIN_AUTO_MEMORY_BYTES: u64 = 2 << 30;
 
 impl GpuOptions {
@@ -102,7 +102,8 @@ impl GpuOptions {
     }
 }
 
-/// Returns the devices that are expected to save time, and their names. If there are none, the text is the reason.
+/// Returns the devices that are expected to save time, and their names with the expected times. If there are none, the
+/// text is the reason. Opens and measures all devices that can count k-mers, if enough k-mers and memory are expected.
 fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
     let none = |why: String| (why, Devices::default());
     if !has_gpu_device_files() {
@@ -149,14 +150,14 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
     }
 }
 
-/// Returns whether a device can count k-mers faster than the CPUs alone: it is not a CPU, and has 64-bit atomic
-/// operations.
+/// Returns whether a device can count k-mers and may be faster than the CPUs alone: it is not a CPU, and has 64-bit
+/// atomic operations.
 fn can_count_kmers(device: &DeviceDescription) -> bool {
     matches!(device.kind, DeviceKind::Gpu | DeviceKind::Accelerator) && device.has_int64_atomics
 }
 
-/// Returns the requested devices and their names. If the machine has no devices, or none of the requested ones can be
-/// opened, the list is empty and the text is the reason.
+/// Returns the requested devices and their names, without those that cannot be opened. If the machine has no devices,
+/// or none of the requested ones can be opened, the list is empty and the text is the reason.
 fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
     let trial = DeviceTestSettings::from_env().map_err(|error| UsageError(error.to_string()))?;
     let found = find_devices();

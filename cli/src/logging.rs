@@ -70,8 +70,8 @@ pub(crate) fn print_result(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     }
 }
 
-/// Displays text so that it is safe on a terminal: control characters and bidirectional formatting characters are
-/// replaced by their codes.
+/// Displays text so that it is safe on a terminal: control characters other than tabs, and bidirectional formatting
+/// characters, are replaced by their codes.
 struct EscapedControls<'a>(&'a str);
 
 impl Display for EscapedControls<'_> {
@@ -91,7 +91,7 @@ impl Display for EscapedControls<'_> {
     }
 }
 
-/// Format of log lines: `genuma: warning: MESSAGE`. Messages of external aligners are printed unchanged.
+/// Format of log lines: `genuma: warning: MESSAGE`. Messages of external aligners have no prefix.
 struct LineFormat;
 
 impl<S, N> FormatEvent<S, N> for LineFormat

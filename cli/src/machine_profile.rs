@@ -11,7 +11,7 @@ use tracing::warn;
 /// Environment variable with the path of the machine profile, used when no option names one.
 pub(crate) const PROFILE_PATH_VARIABLE: &str = "GENUMA_MACHINE";
 
-/// Returns the path in the environment variable; `None` if it is not set.
+/// Returns the path in the environment variable; `None` if it is not set or empty.
 pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
     env::var_os(PROFILE_PATH_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
@@ -33,7 +33,8 @@ pub(crate) fn read_profile_of_idle_machine(
 }
 
 /// Loads the machine profile at `path`, or the one that the environment variable names. Returns `None` if neither is
-/// given, or, with a warning, if the profile is of a machine with other memory nodes.
+/// given, or, with a warning, if the profile is of a machine with other memory nodes. A profile that was measured under
+/// load is returned too, with a warning.
 ///
 /// # Errors
 /// The file does not exist or is no profile.

@@ -1,5 +1,5 @@
 //! The genuma program: parses the command line and runs the chosen command. Each command is implemented in the module
-//! of its name.
+//! of its name, except `machine show` (module `topology`) and `machine measure` (module `probe`).
 
 mod advise;
 mod align;

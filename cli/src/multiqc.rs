@@ -175,7 +175,7 @@ fn to_percent(share: f64) -> f64 {
 }
 
 /// Returns the name of a sample's row in a MultiQC report of many runs: the name of the sample. A default name, such as
-/// NORMAL, is preceded by the name of the results folder, to be unique.
+/// NORMAL, is preceded by the last component of `results`, the output folder or the prefix of the files, to be unique.
 fn row_name(sample: &str, results: &Path) -> String {
     let unnamed = sample == sample_names::DEFAULT_NORMAL_NAME || sample.starts_with(sample_names::DEFAULT_TUMOUR_NAME);
     // I/O error ignored: the name as given serves too.
@@ -433,7 +433,7 @@ pub(crate) fn build_align_sections(aligned: &AlignmentStatistics) -> Vec<Multiqc
 pub(crate) struct KmerCountStatistics<'a> {
     pub(crate) sample: &'a str,
     pub(crate) bases: u64,
-    /// `spectrum[m]`: number of distinct k-mers that occur `m` times.
+    /// `spectrum[m]`: number of distinct k-mers that occur `m` times; in the last element, `m` times or more.
     pub(crate) spectrum: &'a [u64],
 }
 

@@ -81,7 +81,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Measures the machine, loads an earlier profile or checks the placement, and prints the result.
+/// Measures the machine or loads an earlier profile, writes the files and prints the result. With `--placement` it only
+/// checks the placement and prints the result.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.placement {
         return print_placement_check(args.json);

@@ -111,7 +111,7 @@ impl UnitProgressDisplay {
         UnitProgressDisplay { unit, ticker: ticker.flatten() }
     }
 
-    /// Removes the progress bar of the running unit.
+    /// Ends the running unit: removes its progress bar and logs how long it took.
     fn end(&self) {
         if let Some(unit) = lock_unit(&self.unit).take() {
             unit.end();

@@ -14,7 +14,7 @@ use crate::errors::UsageError;
 use crate::table_note::{TableNote, decode_kmer_counts};
 use crate::{command_line, logging, size_format};
 
-/// Number of k-mers that are looked up in the table in one batch.
+/// Maximum number of k-mers that are looked up in the table in one batch.
 const KMERS_PER_LOOKUP: usize = 1 << 16;
 /// Number of concurrent read requests to the table file for each thread.
 const TABLE_READ_REQUESTS_PER_THREAD: usize = 64;

@@ -91,7 +91,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the aligner's command.
+/// Runs the command: an aligner in one or several instances, or another program as it is.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.read_args.is_reads_option_given() && command_presets::is_unknown_without_reads(&args.command) {
         return placed::run(args);

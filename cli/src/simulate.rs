@@ -192,15 +192,15 @@ enum GeneratedGenomeSpecies {
     Human,
 }
 
-/// Mean depth of the mitochondrial genome of a generated human-like genome.
+/// Default mean depth of the mitochondrial genome of a generated human-like genome.
 const HUMAN_MITOCHONDRIAL_DEPTH: f64 = 1000.0;
 /// Default minimum distance of somatic variants in captured targets (bp). It is smaller than in whole genomes, because
 /// targets have little space.
 const MIN_SPACING_IN_TARGETS_BP: usize = 150;
 
 impl Args {
-    /// Returns the shares of the subclones. If the option has a single whole number, it is the number of subclones, and
-    /// all of them and the founder clone have equal shares.
+    /// Returns the shares of the subclones. If the option has a single whole number of at least 1, it is the number of
+    /// subclones, and all of them and the founder clone have equal shares.
     fn subclone_shares(&self) -> Vec<f64> {
         match *self.subclones {
             [count] if count >= 1.0 && count.fract() == 0.0 => vec![1.0 / (count + 1.0); count as usize],

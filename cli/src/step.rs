@@ -294,7 +294,7 @@ fn is_task_done(plan: &DistributedPlan, run_store: &RunStore, step: StepTask) ->
     }
 }
 
-/// Prints for each step how many of its tasks are done.
+/// Prints for each step but `finish` how many of its tasks are done, and whether the results are written.
 fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Result<()> {
     let mut text = String::new();
     for kind in StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish) {

@@ -363,7 +363,7 @@ fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec
 }
 
 /// Returns an error if the tables have different samples. Modes that combine counts sample by sample need the same
-/// samples.
+/// samples. If each table has one sample, the names may differ.
 fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
     let first = &tables[0];
     let other = tables.iter().find(|table| {

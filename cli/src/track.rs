@@ -97,7 +97,8 @@ fn parse_named_reads(text: &str) -> Result<(String, Vec<PathBuf>), String> {
     }
 }
 
-/// Runs `genuma track`: counts the molecules with each known variant, and writes the table, VCF and JSON files.
+/// Runs `genuma track`: counts the molecules with each known variant, writes the table or the VCF file, and the JSON
+/// file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let TrackRequest { job, num_filtered, text } = args.build_request()?;

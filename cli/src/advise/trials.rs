@@ -18,7 +18,8 @@ use tracing::info;
 
 use crate::external_aligner::plain_run_command;
 
-/// Time in which the plain run is expected to align the first sample of reads (s); determines the size of this sample.
+/// Time in which the plain run is expected to align the first sample of reads (s); determines the size of this sample,
+/// which has at least [`MIN_READS_PER_INSTANCE`] for each instance if the input has as many.
 const TARGET_ALIGNING_S: f64 = 2.0;
 /// Minimum time of aligning a sample (s). A trial that takes less is repeated with a larger sample, unless the sample
 /// is the whole input or a limit on trials is reached. Empirical.
@@ -30,19 +31,19 @@ const MAX_SAMPLES_PER_TRIAL: u32 = 4;
 /// Minimum number of reads of a sample for each instance. Reads are distributed in chunks of 400,000 bases, so that
 /// with this number all instances get reads of the first quarter of the sample.
 const MIN_READS_PER_INSTANCE: u64 = 32_000;
-/// Minimum number of batches of reads (as bwa mem -K) for each instance in the first quarter of a sample, for aligners
-/// whose records depend on the batches.
+/// Minimum number of blocks of reads (bwa mem: chunk, -K) for each instance in the first quarter of a sample, for
+/// aligners whose records depend on the blocks.
 const MIN_BLOCKS_PER_INSTANCE: u64 = 2;
 /// A trial first aligns a part of the sample: the number of reads in the sample divided by this number.
 const FIRST_PART_DIVISOR: u64 = 4;
-/// Minimum size to which trials reduce the aligner's batches of reads (bases).
+/// Minimum size to which trials reduce the aligner's blocks of reads (bases).
 const MIN_BLOCK_BASES: u64 = 50_000;
 /// Minimum share of the time of a trial that is attributed to aligning, not to loading the index. It is a lower bound
 /// of the estimate if nearly all time is spent on loading the index.
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
-/// Returns the number of reads of the first sample of the trials, and the expected time of a trial with this sample
-/// (s). The time includes loading the index twice.
+/// Returns the number of reads of the first sample of the trials, and the expected time of a trial of the plain run
+/// with this sample (s). The time includes loading the index twice.
 pub(crate) fn estimate_trial_size_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
@@ -61,7 +62,7 @@ pub(crate) fn estimate_trial_size_and_time(
 pub(crate) struct TrialSettings {
     /// Estimated number of reads of the whole run.
     pub(crate) run_reads: f64,
-    /// Maximum number of instances of the strategies that are tried.
+    /// Maximum number of instances of the strategies to choose from.
     pub(crate) max_instances: u32,
     /// Maximum share of the time of the whole run that trials may take.
     pub(crate) time_share: f64,
@@ -185,8 +186,9 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Limits the size of the aligner's batches of reads (as bwa mem -K) to `max_block_bases`, so that each instance gets
-/// some batches. The records may then differ from those of the real run, but trials discard them.
+/// Limits the size of the aligner's blocks of reads (bwa mem: chunk, -K) to `max_block_bases`, but not to less than
+/// [`MIN_BLOCK_BASES`], so that each instance gets some blocks. The records may then differ from those of the real run,
+/// but trials discard them.
 fn limit_block_size(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
     let block = depends.block_bases(threads);
     if let (ReadDependence::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {

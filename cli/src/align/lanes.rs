@@ -10,7 +10,8 @@ use super::sequencing_unit;
 use crate::errors::UsageError;
 
 /// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
-/// or BINSEQ file, recognised by its content, is a lane of its own. A single FASTQ file is a lane of single reads.
+/// or BINSEQ file, recognised by its content, is a lane of its own. Without `interleaved`, a FASTQ file that is the
+/// only file is a lane of single reads.
 ///
 /// # Errors
 /// [`UsageError`] if a file has no mate file; other errors if a file cannot be read.

@@ -47,7 +47,7 @@ pub(crate) struct AlignOutcome {
     pub(crate) aligned: AlignSummary,
     pub(crate) sorted: Option<sort::SortSummary>,
     pub(crate) times: StageTimes,
-    /// CPU time, memory and page placement of the run; `None` unless counters were requested.
+    /// What the process used, such as CPU time, memory and page faults; `None` without `--counters`.
     pub(crate) counters: Option<RunCounters>,
 }
 
@@ -109,7 +109,8 @@ impl AlignOutcome {
         ))
     }
 
-    /// Formats the last line of the log: number of reads, speed, share of mapped reads, and the output file.
+    /// Formats the last line of the log: number of reads or pairs, speed, shares of mapped, properly paired and
+    /// duplicate reads, insert size, and the output file.
     pub(crate) fn format_summary_line(&self, out: Option<&Path>) -> String {
         let aligned = &self.aligned;
         let counts = &aligned.counts;

@@ -7,7 +7,7 @@ use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, Stream
 struct FlowcellLane {
     /// ID for a read group: flowcell and lane, or instrument and lane for older Illumina names.
     read_group_id: String,
-    /// Flowcell and lane, followed by the sample barcode if the read name has one (SAM: PU).
+    /// The ID, followed by the sample barcode if the comment in the read's header has one (SAM: PU).
     platform_unit: String,
     platform: &'static str,
 }
@@ -47,7 +47,7 @@ pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
 }
 
 /// Returns the fields of a read group (SAM: @RG). Where ID, PL or PU are missing, they are derived from the name of the
-/// lane's first read. `None` if the format of the read name is unknown.
+/// lane's first read. `None` if the format of the read name is unknown, or if the lane has no reads.
 ///
 /// # Errors
 /// The reads cannot be read.

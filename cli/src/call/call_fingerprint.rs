@@ -12,7 +12,7 @@ use genuma_somatic::target_depth::TargetsOption;
 
 use crate::fingerprint::Fingerprint;
 
-/// Optional inputs of a call besides the reads and the reference.
+/// Optional inputs that the calls depend on, besides the reads and the reference.
 pub(super) struct AdditionalInputs<'a> {
     pub(super) screen: Option<&'a Path>,
     pub(super) panel: Option<&'a PanelOfNormals>,

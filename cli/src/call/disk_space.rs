@@ -14,7 +14,7 @@ const SPILL_BYTES_PER_BASE: f64 = 1.3;
 /// Minimum free bytes in the work folder, for the result files of finished units.
 const MIN_FREE_BYTES_FOR_UNIT_FILES: u64 = 1 << 20;
 
-/// Bytes of free disk space that a call does not use, where possible.
+/// Minimum free disk space that a call leaves (bytes), or half of the free space if that is less.
 const FREE_MARGIN_BYTES: u64 = 1 << 30;
 
 /// Returns the maximum bytes that a k-mer count of the reads may spill to disk with a memory budget of `memory` bytes.

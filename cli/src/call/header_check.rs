@@ -13,9 +13,9 @@ use tracing::info;
 const MAX_SHOWN_NAMES: usize = 3;
 
 /// Returns a warning for each file whose header contradicts the reference: a sequence of the same name has another
-/// length or another MD5 sum, or none of the file's sequences is in the reference. The reads of such a file were
-/// aligned to another reference, and may be of another genome. For CRAM files that are decoded with the reference, the
-/// warning prevents results from being written. Files from pipes are not checked.
+/// length or another MD5 sum, or the reference has none of the file's sequences, not even under other names. The reads
+/// of such a file were aligned to another reference, and may be of another genome. For CRAM files that are decoded with
+/// the reference, the warning prevents results from being written. Files from pipes are not checked.
 ///
 /// # Errors
 /// A header cannot be read.
@@ -60,8 +60,8 @@ impl Md5Sums<'_> {
     }
 }
 
-/// Describes the first contradiction between a header and the reference; `None` if there is none. It is no
-/// contradiction if only one of the two has a sequence.
+/// Describes the first contradiction between a header and the reference; `None` if there is none. A sequence that only
+/// one of the two has is no contradiction, unless they have no sequence in common.
 fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<String> {
     let reference = sums.reference;
     let mut num_shared = 0;
@@ -92,7 +92,7 @@ fn find_difference(header: &AlignedHeader, sums: &mut Md5Sums<'_>) -> Option<Str
 }
 
 /// Returns whether the reference probably has the sequences under other names (`chr1` instead of `1`): sequences with
-/// at least half of the bases are as long as one of its contigs.
+/// at least half of the bases are as long as one of its contigs. If so, this is logged.
 fn has_renamed_sequences(sequences: &[HeaderSequence], reference: &Reference) -> bool {
     let contig_lengths: BTreeSet<u64> = reference.contigs.iter().map(|contig| contig.seq.len() as u64).collect();
     let lengths = sequences.iter().map(|sequence| sequence.length);

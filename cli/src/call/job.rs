@@ -39,7 +39,7 @@ impl Args {
     }
 
     /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,
-    /// which may run on another machine.
+    /// which may run on another machine. They have no devices with `--plan` and with `--dry-run`.
     fn choose_resources(&self, lanes: &[Lane], k: u32) -> anyhow::Result<Resources> {
         if self.plan.is_some() {
             let default_threads = || command_line::threads_or_all_cpus(None).min(MAX_DEFAULT_STEP_THREADS);
@@ -68,7 +68,8 @@ impl Args {
         text::print_forecast(measure_forecast_input(&job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
     }
 
-    /// Opens the read files. `work` is the work folder of the call.
+    /// Opens the lanes and chooses the names of all samples. `work` is the work folder of the call. With `--plan` the paths
+    /// are absolute, and several tumours are an error.
     fn open_samples_and_lanes(&self, work: &Path) -> anyhow::Result<SamplesAndLanes> {
         let genome = CramReference::new(self.reference.clone());
         // The steps of a distributed call run on machines where this folder may not exist.
@@ -193,7 +194,7 @@ const MAX_DEFAULT_STEP_THREADS: usize = 4;
 /// Default memory budget of one task of a distributed call, in bytes.
 const DEFAULT_STEP_MEMORY_BYTES: u64 = 16 << 30;
 
-/// Replaces the paths of a lane's files by absolute paths.
+/// Replaces the paths of a lane's files, and of the reference of aligned files, by absolute paths.
 fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
     let make = |path: &mut PathBuf| {
         *path = std::path::absolute(&*path).with_context(|| path.display().to_string())?;
@@ -209,8 +210,8 @@ fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
     }
 }
 
-/// Builds the resources of a call from the options. The scratch space is not limited to the free disk space yet,
-/// because the work folder may not exist at this point.
+/// Builds the resources of a call from the options. The memory is limited to that of the machine. The scratch space is
+/// not limited to the free disk space yet, because the work folder may not exist at this point.
 ///
 /// # Errors
 /// The memory budget is too small for the number of threads.

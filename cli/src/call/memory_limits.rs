@@ -87,7 +87,8 @@ fn address_space_left(root: &Path) -> Option<u64> {
     Some(limit.saturating_sub(mapped))
 }
 
-/// Returns the memory in bytes that is left in a control group and in each of its ancestors. `line` is a line of
+/// Returns the memory in bytes that is left in a control group and in each of its ancestors with a limit. `line` is a
+/// line of
 /// `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`, with empty controllers in version 2.
 fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
     let mut parts = line.splitn(3, ':').skip(1);
@@ -106,7 +107,7 @@ fn cgroup_memory_left(root: &Path, line: &str) -> Vec<u64> {
 }
 
 /// Returns the memory in bytes that is left in one control group; the strings are the names of its files and keys.
-/// Cached file pages count as free because the kernel reclaims them.
+/// Inactive file pages count as free because the kernel reclaims them.
 fn cgroup_level_memory_left(level: &Path, [limit, usage, cached]: [&str; 3]) -> Option<u64> {
     // I/O error ignored: a file of the kernel that may be absent.
     let number = |name: &str| fs::read_to_string(level.join(name)).ok()?.trim().parse::<u64>().ok();

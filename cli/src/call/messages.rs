@@ -80,7 +80,8 @@ pub(crate) fn log_warnings(warnings: &[ResultWarning]) {
     warnings.iter().for_each(|warning| warn!("{}", warning.message));
 }
 
-/// Logs the last line: number of calls, time, memory, and the path of the report.
+/// Logs the resource counters, if they were recorded, and the last line: number of calls that pass, time, memory, and
+/// the path of the report.
 pub(super) fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
     counter_table::log_counters_of_this_process(outcome.counters.as_ref());
     let passed = result_files::count_passed_calls_by_class(outcome);

@@ -58,7 +58,8 @@ pub(super) struct ProvenanceInputs<'a> {
 }
 
 impl ProvenanceInputs<'_> {
-    /// Returns the command line of this process and the inputs of the call.
+    /// Returns the command line of this process without `--resume`, the inputs of the call, and the sequencing platform
+    /// of each sample.
     ///
     /// # Errors
     /// Metadata or the header of a file cannot be read.
@@ -89,7 +90,7 @@ impl ProvenanceInputs<'_> {
     }
 
     /// Returns the sequencing platform of a sample: that of `--platform`, or that of the read groups of all its files
-    /// (@RG PL). `None` if a file has no read groups with a platform that can be used, such as a FASTQ file.
+    /// (@RG PL). `None` if a file is FASTQ, or if [`choose_platform`] finds none.
     fn platform_of_sample(&self, sample: u8) -> anyhow::Result<Option<String>> {
         if let Some(given) = self.platform {
             return Ok(Some(given.to_owned()));
@@ -142,8 +143,8 @@ pub(crate) fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile
     Ok(InputFile { role: role.to_owned(), path: absolute.display().to_string(), bytes })
 }
 
-/// Returns names, MD5 sums and assembly of the sequences that calls are placed on. `path`: the file of the reference,
-/// if there is one.
+/// Returns URL, assembly and MD5 sums of the sequences that calls are placed on. `path`: the file of the reference, if
+/// there is one. Without it there is no URL, and the assembly is known only from the MD5 sum of chromosome 1.
 ///
 /// # Errors
 /// The path cannot be made absolute, or the sequence dictionary beside the reference cannot be read.

@@ -15,7 +15,8 @@ impl From<Error> for StopReading {
     }
 }
 
-/// Returns for each sample the length in bp of the longest read of the first batch of reads.
+/// Returns for each sample the length in bp of the longest read of the first batch of its first lane; 0 if there are no
+/// reads.
 ///
 /// # Errors
 /// The first reads cannot be read.

@@ -152,7 +152,7 @@ impl<'a> CallOutputs<'a> {
     /// report. Returns the summary.
     ///
     /// # Errors
-    /// A file cannot be written. No file appears in that case.
+    /// A file cannot be written, or an input or a file of the work folder cannot be read. No file appears in that case.
     pub(crate) fn write_result_files(
         self,
         job: &CallJob,
@@ -222,7 +222,8 @@ impl<'a> CallOutputs<'a> {
     }
 }
 
-/// Removes the supporting reads of an earlier run, which would be mistaken for those of this run.
+/// Removes the supporting reads of an earlier run when `set` is published. They would be mistaken for those of this
+/// run.
 fn remove_supporting_reads(folder: &Path, set: &mut AtomicFileSet) {
     [SUPPORTING_READS_FILE]
         .iter()
@@ -297,7 +298,7 @@ fn earlier_result_files(folder: &Path, tables: &OptionalOutputs) -> Vec<String> 
 }
 
 /// Returns the parameters that the result depends on as a command line, for the VCF header. Parameters are in a fixed
-/// order, so that equal runs have equal headers.
+/// order and files are without their folders, so that equal runs have equal headers. The files of reads are left out.
 fn format_result_parameters(job: &CallJob) -> String {
     let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(

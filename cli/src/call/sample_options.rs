@@ -16,7 +16,7 @@ use crate::errors::UsageError;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 
 /// Files and names of all tumour samples: the values of all `--tumor` options, in the given order. `REQUIRED`: whether
-/// the command needs at least one.
+/// the command needs at least one, instead of which `genuma plan` also takes `--genome`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TumourReadFileOptions<const REQUIRED: bool>(Vec<TumourFiles>);
 
@@ -157,7 +157,7 @@ pub(crate) fn choose_normal_read_source<'a>(
 const MAX_SHOWN_NAME_CHARS: usize = 80;
 
 /// Chooses the name of each sample: the given name, else the SM tag of its read groups, else a default. If two samples
-/// have the same SM tag, the SM tags of all samples are ignored.
+/// have the same SM tag, the SM tags of all samples are ignored, with a warning.
 ///
 /// # Errors
 /// The errors of [`read_group_sample_name`].
@@ -220,8 +220,9 @@ impl TumourFiles {
 }
 
 impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
-    /// Opens the lanes of all samples, the normal first, and chooses the names of the samples. Occurrences of `--tumor` with the same
-    /// name are merged into one sample.
+    /// Opens the lanes of all samples, the normal first, and chooses the names of the samples. Occurrences of `--tumor`
+    /// with the same name are merged into one sample. Lanes without reads are left out, with a warning. In a tumour-only
+    /// call the lane of the normal is the reference.
     ///
     /// # Errors
     /// There are too many tumours, two samples have the same name, `--tumor-name` is given for several or named

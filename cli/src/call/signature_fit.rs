@@ -4,7 +4,8 @@ use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::sample_summary::SampleSummary;
 use genuma_somatic::signatures::{SignatureExposures, SignatureMatrix, TargetToGenomeContextRatios};
 
-/// Estimates the exposures from the SNVs of each tumour and adds them to the tumour's summary.
+/// Estimates the exposures from the SNVs of each tumour and adds them to the tumour's summary. If the assay of a tumour
+/// is a targeted one and there are no targets, the summary gets the reason why there is no estimate.
 pub(super) fn add_signature_exposures(matrix: &SignatureMatrix, job: &CallJob, finished: &mut FinishedCall) {
     let ratios = finished.targets.as_ref().zip(job.targets.as_ref()).map(|(found, option)| {
         TargetToGenomeContextRatios::from_targets(

@@ -1,4 +1,4 @@
-//! Builds the summary of a finished call: everything that summary.json and the report show.
+//! Builds the summary of a finished call, which summary.json and the report show.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,13 +31,14 @@ use crate::report::markup::format_date;
 
 /// Annotations that are computed after the VCF records: screened sequences, genes and consequences.
 pub(crate) struct RecordAnnotations {
-    /// Calls whose inserted sequence matches a screened sequence.
+    /// Calls whose new sequence is that of a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
     /// Summary of the annotation with genes, if there is one.
     pub(crate) annotation: Option<AnnotationSummary>,
 }
 
-/// Builds the summary of a finished call. `records` are the records of the VCF.
+/// Builds the summary of a finished call, without the identity of the reference, the warnings and the counters, which
+/// the caller adds. `records` are the records of the VCF.
 ///
 /// # Errors
 /// Data that was spilled to disk cannot be read back.
@@ -90,8 +91,8 @@ pub(crate) fn build_call_summary(
     })
 }
 
-/// Returns the library metrics of a pair. In a tumour-only call, the metrics of the normal are removed, because they
-/// describe reads cut from the reference.
+/// Returns the library metrics of a pair. In a tumour-only call, the metrics of the normal and the telomeres are
+/// removed, because the normal's reads were cut from the reference.
 fn reported_libraries(libraries: SamplePairLibraryMetrics, samples: &SampleNames) -> SamplePairLibraryMetrics {
     match samples.has_normal() {
         true => libraries,
@@ -152,7 +153,8 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
 /// with the change and to those without it separately.
 const MAX_CANDIDATE_PAIRS: usize = 200;
 
-/// Builds the read pileups of the events with the indices `wanted`, in this order.
+/// Builds the read pileups of the events with the indices `wanted`, in this order: for each event that of its first
+/// call.
 fn build_read_pileups(
     finished: &mut FinishedCall,
     wanted: &[usize],
@@ -178,7 +180,8 @@ fn build_read_pileups(
     Ok(pictures)
 }
 
-/// Builds the read pileup of a call from the reads that reach its change. `haplotypes` are those of its locus.
+/// Builds the read pileup of a call from the reads that reach its change, and from their mates. `haplotypes` are those
+/// of its locus.
 fn build_read_pileup(
     call: &VariantCall,
     locus: &Locus,

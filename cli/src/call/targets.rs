@@ -1,4 +1,4 @@
-//! Writes `targets.tsv`: the depth of each target in each sample.
+//! Formats `targets.tsv`: the depth of each target in each sample.
 
 use std::fmt::Write;
 

@@ -10,7 +10,8 @@ use genuma_work::timeline::{Timeline, TimelineRecorder};
 use crate::allocator;
 use crate::progress::UnitProgressDisplay;
 
-/// Listener that passes the start of each unit of a call on to the progress display and to the timeline recorder.
+/// Listener that passes the start of each unit of a call on to the progress display and to the timeline recorder. It
+/// first returns free memory to the system.
 pub(crate) struct CallWatcher {
     progress: UnitProgressDisplay,
     recorder: TimelineRecorder,

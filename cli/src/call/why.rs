@@ -16,8 +16,8 @@ use crate::errors::UsageError;
 /// sequence in a VCF file are skipped with a warning.
 ///
 /// # Errors
-/// There is no reference, a value is neither a file nor a variant, a position or REF base does not match the reference,
-/// or another record has an ALT without sequence.
+/// There is no reference, a value is neither a file nor a variant, a file cannot be read, a position or REF base does
+/// not match the reference, or an ALT is neither sequence, a breakend, `<DEL>`, `<DUP>` nor `<INV>`.
 pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<TracedVariant>> {
     if asked.is_empty() {
         return Ok(Vec::new());

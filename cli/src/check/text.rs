@@ -1,4 +1,5 @@
-//! Formats the output of `genuma check` as text: one line for each property of the sample pair, with its 95% interval.
+//! Formats the output of `genuma check` as text: one line for each property of the sample pair, with its 95% interval
+//! where there is one.
 
 use std::fmt::Write;
 
@@ -11,8 +12,8 @@ use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 
 use crate::size_format;
 
-/// Contamination levels (shares), compared with the lower end of the 95% interval: at 0.01 or more the sample is
-/// reported as contaminated, at 0.03 or more as highly contaminated. Empirical: at 1% contamination a foreign allele is
+/// Contamination levels (shares), compared with the lower end of the 95% interval: below 0.01 the contamination is
+/// reported as low, from 0.01 on as moderate, from 0.03 on as HIGH. Empirical: at 1% contamination a foreign allele is
 /// in one read of 200, about as often as sequencing errors.
 const CONTAMINATION_LEVELS: [f64; 2] = [0.01, 0.03];
 /// A substitution is reported as damage if its error rate is more than this many times the median rate of all six

@@ -20,7 +20,7 @@ use crate::multiqc::KmerCountStatistics;
 use crate::{command_line, json_file};
 
 /// A table of n k-mers has at most n divided by this number hot k-mers: those with the highest counts, which readers
-/// keep in memory. Set by judgement.
+/// keep in memory. Chosen.
 const KMERS_PER_HOT_KMER: u64 = 1024;
 /// Maximum number of hot k-mers of a table.
 const MAX_HOT_KMERS: u64 = 1 << 16;
@@ -56,8 +56,8 @@ impl KmerOutput {
         }
     }
 
-    /// Writes all k-mers in ascending order to a temporary file and adds the file to `set`. Uses at most `memory` bytes
-    /// of memory.
+    /// Writes all k-mers in ascending order to a temporary file and adds the file to `set`. If the file is a table, its
+    /// writer and the k-mers use at most `memory` bytes of memory together.
     pub(crate) fn write_kmers(
         &self,
         sorted: &SortedSampleKmers,
@@ -72,8 +72,8 @@ impl KmerOutput {
     }
 }
 
-/// Sets what an interruption of the program does: it keeps the finished stages in the work folder `folder`, if one is
-/// given, and removes all other temporary files.
+/// Sets what an interruption of the program does: it keeps the results of finished units in the work folder `folder`,
+/// if one is given, and removes all other temporary files.
 pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
     signals::set_interrupt_handler(Some(Box::new(move || {
         folder.filter(|folder| folder::keep_only_resumable_files(folder)).map(|folder| folder::resume_hint(&folder))
@@ -146,7 +146,7 @@ fn write_text(
     Ok(WrittenKmerTotals { kmers: sorted.num_kept_kmers(), bytes })
 }
 
-/// Results of `genuma kmers count`, for the JSON file and for MultiQC.
+/// Results of `genuma kmers count`, for the files of the k-mer spectrum, JSON and MultiQC.
 #[derive(Debug)]
 pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,
@@ -159,8 +159,9 @@ pub(crate) struct CountOutcome<'a> {
 }
 
 impl CountOutcome<'_> {
-    /// Adds a file with the k-mer spectrum to `set`: one row for each count up to the largest, with the number of
-    /// distinct k-mers of each sample. With several samples the first line names the columns.
+    /// Adds a file with the k-mer spectrum to `set`: one row for each count from 1 to the largest, with the number of
+    /// distinct k-mers of each sample. The row of count 1023 has the k-mers with higher counts too. With several
+    /// samples the first line names the columns.
     pub(crate) fn add_kmer_spectrum_file(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];

@@ -1,4 +1,4 @@
-//! Resumes an interrupted k-mer count from its finished stages (`--resume`).
+//! Resumes an interrupted k-mer count from its finished units (`--resume`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::progress::UnitProgressDisplay;
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 
-/// Name of the stage that reads the input into bins. Its result is kept for a resumed run.
+/// Name of the unit that reads the input into bins. Its result is kept for a resumed run until the bins are counted.
 const READ_STEP: &str = "read";
-/// Name of the stage that counts the k-mers of the bins. Its result is kept for a resumed run.
+/// Name of the unit that counts the k-mers of the bins. Its result is kept for a resumed run.
 const COUNT_STEP: &str = "count";
 
 /// Returns the path of the work folder of a count that writes to `out`: a hidden folder in `folder`.
@@ -50,14 +50,14 @@ pub(crate) fn fingerprint_of_count(
     Ok(fingerprint.into_text())
 }
 
-/// A k-mer count whose work folder keeps the results of finished stages, so that an interrupted run can be resumed.
+/// A k-mer count whose work folder keeps the results of finished units, so that an interrupted run can be resumed.
 pub(crate) struct ResumableCount {
     work: WorkFolder,
     store: UnitStore,
 }
 
 impl ResumableCount {
-    /// Opens the work folder. It may contain finished stages of an interrupted run of the same count.
+    /// Opens the work folder. It may contain the results of finished units of an interrupted run of the same count.
     ///
     /// # Errors
     /// Those of [`WorkFolder::open`].
@@ -66,11 +66,12 @@ impl ResumableCount {
         Ok(ResumableCount { work, store: UnitStore { work_folder: folder, fingerprint, resume: true } })
     }
 
-    /// Returns the k-mers with a count of at least `min_count`. Stages that an interrupted run has finished are not
+    /// Returns the k-mers with a count of at least `min_count`. Units that an interrupted run has finished are not
     /// computed again.
     ///
     /// # Errors
-    /// Reads cannot be read; files cannot be written or read, are damaged, or belong to another count.
+    /// Reads cannot be read; the work folder has too little free space; files cannot be written or read, are damaged,
+    /// or belong to another count.
     pub(crate) fn count_kmers(
         &self,
         samples: usize,
@@ -80,7 +81,7 @@ impl ResumableCount {
         progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
     ) -> anyhow::Result<SortedSampleKmers> {
-        // Signals are deferred between finishing the bins and recording the stage: one is useless without the other.
+        // Signals are deferred between finishing the bins and recording the unit: one is useless without the other.
         let mut undivided = None;
         let read = if self.is_finished(COUNT_STEP)? {
             info!("{}: all k-mers have been counted already", self.store.work_folder.display());
@@ -121,8 +122,8 @@ impl ResumableCount {
         Ok(counted.open_sample_kmers(params, &self.bins_path(COUNT_STEP))?)
     }
 
-    /// Closes the work folder. If the count succeeded, the folder is removed. Otherwise the finished stages stay, and
-    /// the log says how to resume.
+    /// Closes the work folder. If the count succeeded, the folder is removed. Otherwise the results of finished units
+    /// stay, if there are any, and the log says how to resume.
     pub(crate) fn close_work_folder(self, succeeded: bool) {
         let ResumableCount { work, store } = self;
         if succeeded {
@@ -141,7 +142,7 @@ impl ResumableCount {
         self.store.work_folder.join(format!("{step}.bins"))
     }
 
-    /// Removes the files of a stage.
+    /// Removes the files of a unit.
     fn remove_step_files(&self, step: &str) {
         for path in [self.store.unit_path(step), self.bins_path(step)] {
             // A missing file is fine; a file that cannot be removed goes with the folder.

@@ -41,14 +41,16 @@ pub(crate) struct PlanRequest<'a> {
     pub(crate) warnings: Vec<ResultWarning>,
 }
 
-/// Default size of a shard, in bases of the reads. Chosen: a human tumour/normal pair at 30x then has 8 shards.
+/// Default size of a shard, in bases of the reads; the default number of shards is 2 to 256. Chosen: a human
+/// tumour/normal pair at 30x then has 8 shards.
 const BASES_PER_SHARD: u64 = 25_000_000_000;
 
-/// Divides the reads into shards, predicts the resources of each step, and writes the plan to the run store.
-/// `job.resources` are the resources of one task.
+/// Divides the reads into shards, predicts the resources of each step, and writes the plan and, if requested, the Slurm
+/// script to the run store. `job.resources` are the resources of one task.
 ///
 /// # Errors
-/// Reads cannot be read or divided into shards; the run store has another plan; the plan cannot be written.
+/// Reads cannot be read or divided into shards; the memory is too little to scatter reads; the run store has the plan
+/// of another call, or is a bucket although a Slurm script is requested; the plan cannot be written.
 pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -> anyhow::Result<()> {
     if request.sbatch && request.run.contains("://") {
         bail!("--sbatch: give --plan a folder that all machines can access, because the logs are written there");

@@ -86,7 +86,8 @@ impl EarlierRun {
         Ok(run)
     }
 
-    /// Returns the input of the earlier run in the form in which a forecast takes it.
+    /// Returns the input of the earlier run in the form in which a forecast takes it. What the summary lacks, such as
+    /// the sizes of the files and the read length, has fixed values.
     fn call_input(&self) -> ForecastInput {
         let placed = self.reference.as_ref();
         let (normal, tumours) = self.bases.split_at(1);
@@ -110,7 +111,7 @@ impl EarlierRun {
         }
     }
 
-    /// Returns the number of partitions in which the k-mers were counted.
+    /// Returns the number of partitions in which the k-mers were counted; 1 if the ledger lacks it.
     fn partitions(&self) -> u32 {
         let line = self.ledger.lines.iter().find(|line| line.description.starts_with(PARTITIONS_LINE_START));
         line.and_then(|line| u32::try_from(line.count).ok()).unwrap_or(1).max(1)
@@ -133,9 +134,9 @@ impl EarlierRun {
     }
 
     /// Returns the ratio of measured to predicted memory for one part of a unit's memory: the part that is proportional
-    /// to the rate which `without` sets to zero. The predicted memory of the other parts is subtracted from both.
-    /// `None` if the unit did not run or was resumed, if it did not use more memory than all units before it, or if the
-    /// ratio is implausible.
+    /// to the rates which `without` sets to zero. The predicted memory of the other parts is subtracted from both.
+    /// `None` if the summary has no resources, if the unit did not run or was resumed, if it did not use more memory
+    /// than all units before it, or if the ratio is implausible.
     fn memory_ratio(&self, name: &str, without: impl FnOnce(&mut CostRates)) -> Option<f64> {
         self.resources.as_ref()?;
         let at = self.units.iter().position(|cost| cost.name == name && !cost.resumed)?;

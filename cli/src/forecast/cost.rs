@@ -29,7 +29,7 @@ impl CostOptions {
     }
 }
 
-/// Parses a number that is 0 or greater.
+/// Parses a number from 0 to 10⁹.
 fn parse_non_negative_number(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
@@ -53,7 +53,8 @@ pub(crate) struct ForecastWithCost {
     /// Power of the machine during the call (W), if known.
     pub(super) watts: Option<f64>,
     pub(super) energy_kwh: Option<f64>,
-    /// Cost of energy and machine time, in the currency of the given prices; `None` without prices.
+    /// Cost of energy and machine time, as far as prices and, for energy, the power are known, in the currency of the
+    /// prices; `None` if neither cost is known.
     pub(super) cost: Option<f64>,
 }
 

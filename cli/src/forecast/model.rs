@@ -29,7 +29,7 @@ const RESERVED_MEMORY_BYTES: u64 = 256 << 20;
 /// Memory for looking up a batch of a million k-mers in a panel: k-mers, table pages and results (bytes). The filter of
 /// the table is not included.
 const PANEL_LOOKUP_BYTES: u64 = 40 << 20;
-/// Number of read pairs per thread above which the memory of the library statistics no longer grows.
+/// Number of read pairs of one sample in one thread above which the memory of the library statistics no longer grows.
 const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
 /// Returns the minimum memory of a call with this number of threads and without a reference (bytes). A call with less
@@ -59,7 +59,7 @@ pub(crate) struct ForecastInput {
     pub(crate) read_length: u64,
     /// Number of files of reads. Each file is decompressed by one thread at a time.
     pub(crate) num_files: u64,
-    /// Number of BAM, CRAM or CBQ files. Reads of these files wait in memory until their mates are read.
+    /// Number of BAM, CRAM or BINSEQ files. Reads of these files wait in memory until their mates are read.
     pub(crate) num_aligned_files: u64,
     /// The panel of normals, if there is one.
     pub(crate) panel: Option<PanelSize>,
@@ -113,7 +113,8 @@ pub(crate) struct CallForecast {
     pub(crate) refused: Option<String>,
     /// Advice to the user: first what makes the resources suffice, then what makes the call faster.
     pub(crate) advice: Vec<String>,
-    /// Whether the call is expected to need no more memory and disk space than it may use.
+    /// Whether the call is not refused and no unit is expected to need more memory than the call may use. Too little
+    /// disk space only makes the call slower, unless it is refused.
     pub(crate) fits: bool,
 }
 
@@ -273,7 +274,7 @@ impl ForecastInput {
     }
 
     /// Returns a memory budget (bytes), at least `least`, that no unit is expected to exceed. Some units use more
-    /// memory when the budget is larger, so budgets are tried one after another.
+    /// memory when the budget is larger, so up to 16 budgets are tried one after another.
     fn sufficient_memory_bytes(&self, least: u64, rates: &CostRates) -> u64 {
         let mut memory = least;
         for _ in 0..16 {
@@ -291,7 +292,8 @@ impl ForecastInput {
     }
 
     /// Predicts the CPU seconds and the peak memory of one unit with these rates, for a call with `partitions`
-    /// partitions, with packed reads or without; `None` if there is no unit of this name.
+    /// partitions, with packed reads or without; `None` if there is no unit of this name. The memory of the k-mer
+    /// counter and the spilled k-mers are not included.
     pub(crate) fn forecast_unit(
         &self,
         name: &str,
@@ -321,6 +323,7 @@ struct UnitForecaster<'a> {
     reference_gbp: f64,
     /// Memory of the reference (bytes): one byte a base.
     reference_bytes: u64,
+    /// Memory that units use whatever their input (bytes), with `panel_counts_bytes`.
     base_bytes: u64,
     /// Memory of the panel's counts of candidate k-mers (bytes), used by the unit `panel` and all later units.
     panel_counts_bytes: u64,

@@ -57,7 +57,7 @@ pub(crate) struct CostRates {
     pub(crate) sketch_kmer_bytes: f64,
     /// Memory of the library statistics of one sample in one thread (bytes).
     pub(crate) library_bytes: f64,
-    /// Memory of reads that wait for their mates (bytes for each BAM, CRAM or CBQ file).
+    /// Memory of reads that wait for their mates (bytes for each BAM, CRAM or BINSEQ file).
     pub(crate) waiting_mates_bytes: f64,
     /// Looking up candidate k-mers in the panel of normals: CPU s per Gbase of the tumour.
     pub(crate) panel_lookup_cpu_s: f64,

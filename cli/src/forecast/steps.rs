@@ -16,9 +16,10 @@ pub(crate) struct StepTaskForecast {
     pub(crate) cpu_s: f64,
     /// Wall-clock time (s).
     pub(crate) wall_s: f64,
-    /// Peak memory (bytes).
+    /// Memory to request (bytes): the predicted peak with a margin, but no more than a task may use, unless the
+    /// reference needs more.
     pub(crate) memory_bytes: u64,
-    /// Disk space in the task's own work folder (bytes).
+    /// Disk space to request for the task's own work folder (bytes), with a margin.
     pub(crate) scratch_bytes: u64,
 }
 
@@ -28,7 +29,7 @@ const SCATTER_SHARE_OF_COUNT: f64 = 0.69;
 /// Size of the k-mers that the step `scatter` writes (bytes per base of the reads).
 const KMER_BYTES_PER_BASE: f64 = 1.0;
 /// Factor by which requested memory and disk space exceed the expected ones, because shards and partitions differ in
-/// size. Set by judgement.
+/// size. Chosen.
 const SAFETY_FACTOR: f64 = 1.3;
 /// Minimum memory that is requested for a task (bytes).
 const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
@@ -107,7 +108,7 @@ impl ForecastInput {
         StepKind::ALL_STEP_KINDS.into_iter().map(step).collect()
     }
 
-    /// Memory to request for a step that is expected to use `peak` bytes.
+    /// Returns the memory to request for a task of a step that is expected to use `peak` bytes.
     fn requested_memory_bytes(&self, kind: StepKind, peak: f64) -> u64 {
         let Resources { threads, memory, .. } = self.resources;
         let needed =

@@ -43,7 +43,7 @@ pub(crate) fn print_forecast(
     Ok(())
 }
 
-/// Formats the whole output of `genuma plan` as text.
+/// Formats the whole output of `genuma plan` and `genuma call --dry-run` as text.
 fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
     let mut text = render_input(plan);
     let forecast = &plan.forecast;

@@ -39,7 +39,8 @@ pub(crate) fn format_count_with_noun(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", group_thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// Formats a count with two or three digits and an SI prefix: `1.2 M`, `334 M`.
+/// Formats a count of 10,000 or more with two or three digits and an SI prefix: `1.2 M`, `334 M`. Smaller counts are
+/// whole numbers: `1,234`.
 pub(crate) fn format_with_si_prefix(n: f64) -> String {
     let (scaled, prefix) = match n {
         n if n >= 1e12 => (n / 1e12, " T"),

@@ -12,7 +12,8 @@ use super::{Args, parse_strategy};
 use crate::command_line;
 use crate::errors::{ChildProgramFailed, UsageError};
 
-/// Runs the command as one process. If the program fails, genuma ends with the same exit code.
+/// Runs the command as one process. If the program fails, genuma ends with the same exit code; if signal N ended the
+/// program, with 128 + N.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let command = PlacedCommand::from_words(&args.command, args.counters);
     let program = command.program_name();

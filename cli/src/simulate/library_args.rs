@@ -285,7 +285,8 @@ impl LibraryArgs {
         self.off_target.is_some()
     }
 
-    /// Sets the parameters for which options were given.
+    /// Sets the parameters of all options; those of the preset and of the genome stay where no option was given. With
+    /// amplicons there are no reads outside the targets and, unless requested, none of a mitochondrial genome.
     pub(crate) fn apply_options(&self, params: &mut SimulationParams) {
         self.apply_library_options(params);
         let coverage = &mut params.sequencing.coverage;
@@ -335,7 +336,8 @@ impl LibraryArgs {
         params.foreign.kin = self.foreign_kin.into();
     }
 
-    /// Sets the parameters of library preparation for which options were given.
+    /// Sets the parameters of library preparation for which options were given. With UMIs there are no other
+    /// duplicates.
     fn apply_library_options(&self, params: &mut SimulationParams) {
         let library = &mut params.sequencing.library;
         if let Some(adapter) = self.adapter {

@@ -97,7 +97,8 @@ pub(crate) struct TableMerger {
 
 impl TableMerger {
     /// Merges the entries in `ranges` (one range for each table) by `rule`. The result is available from
-    /// [`TableMerger::last_merge_result`]. Modifies the counts in `entries`: those outside the rule's limits become 0.
+    /// [`TableMerger::last_merge_result`]. Modifies the counts in `entries`: those outside the rule's limits become 0,
+    /// and, if the rule counts samples, the others may become 1.
     pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
         self.num_samples = rule.num_samples;
         entries.iter_mut().for_each(|piece| rule.zero_counts_out_of_range(&mut piece.values));

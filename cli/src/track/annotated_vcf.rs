@@ -97,7 +97,8 @@ fn result_in_sample<'a>(said: &Option<&AlleleResult<'a>>, sample: usize) -> Opti
     }
 }
 
-/// Appends one VCF line to `out`: the columns `kept`, FORMAT, and a column for each sample.
+/// Appends one VCF line to `out`: the columns `kept`, FORMAT, and a column for each sample. INFO gets the reasons why
+/// alleles cannot be tracked.
 fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult<'_>>], samples: usize) {
     let why = |said: &Option<&AlleleResult<'_>>| match said {
         Some(AlleleResult::Untracked(why)) => why.replace([',', ';', '='], "").replace(' ', "_"),

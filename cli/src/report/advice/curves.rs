@@ -23,8 +23,8 @@ const TIME_TICKS_S: [f64; 27] = [
 /// by this factor.
 const SINGLE_POINT_STROKE_FACTOR: f64 = 1.04;
 
-/// Returns the strategies that the chart shows: the plain run, and those with the shortest predicted time for any
-/// number of threads.
+/// Returns the strategies that the chart shows: the plain run, and those whose fastest prediction over all numbers of
+/// threads is fastest. There are at most as many as [`CURVE_STYLES`].
 fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
     let mut strategies: Vec<Strategy> = points.iter().map(|point| point.strategy).collect();
     strategies.dedup();
@@ -41,8 +41,8 @@ fn charted_strategies(points: &[SweepPoint]) -> Vec<Strategy> {
     strategies
 }
 
-/// Returns the chart as an HTML figure, or a note if no time can be predicted. Measured times are points with error
-/// bars.
+/// Returns the chart as an HTML figure, or a note if no time can be predicted or the machine has one hardware thread.
+/// Measured times are points with error bars.
 pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &AdvisedRun, advice: &Advice) -> String {
     let strategies = charted_strategies(points);
     let curve = |strategy: Strategy| -> Vec<(f64, f64)> {

@@ -25,7 +25,7 @@ use super::plot;
 pub(crate) struct AdvisedRun {
     /// Name of the aligner.
     pub(crate) aligner: String,
-    /// The command line as given.
+    /// The command line as given, with the number of threads filled in.
     pub(crate) command: String,
     /// Number of threads of all instances together.
     pub(crate) threads: usize,

@@ -137,7 +137,8 @@ pub(crate) fn explain_choice_for_log(case: &AdvisedRun, advice: &Advice) -> Stri
     format!("{gain}, {by} ({} nodes, {})", case.machine.nodes.len(), case.source)
 }
 
-/// Formats seconds with three significant digits. A time that is unknown (not finite) is a dash.
+/// Formats seconds with three significant digits, but at most two decimals. A time that is unknown (not finite) is a
+/// dash.
 fn format_seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "-".to_owned(),

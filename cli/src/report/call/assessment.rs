@@ -70,16 +70,16 @@ const DUPLICATE_LEVELS: [f64; 2] = [0.3, 0.75];
 /// reported. Empirical: without damage the ratio is below 2.
 const MIN_DAMAGE_RATIO: f64 = 2.5;
 /// Minimum error rate of a substitution for which damage is reported. Lower rates (Phred 47) do not cause false calls.
-/// Set by judgement.
+/// Chosen.
 const MIN_DAMAGE_RATE: f64 = 2e-5;
-/// Minimum number of reads with a substitution for which damage is reported. Set by judgement.
+/// Minimum number of reads with a substitution for which damage is reported. Chosen.
 const MIN_DAMAGE_READS: f64 = 20.0;
 /// If the upper end of the interval of the purity is below this value, the report warns of low purity. Chosen: at this
 /// purity a clonal change is in only a tenth of the reads.
 const MIN_PURITY: f64 = 0.2;
 
-/// Assesses all properties of the sample pair. Returns the findings in the order in which the report shows them; the
-/// identity of the samples (or the missing normal) is the first.
+/// Assesses all properties of the normal and the first tumour. Returns the findings in the order in which the report
+/// shows them; the identity of the samples (or the missing normal) is the first.
 pub(crate) fn assess_sample_pair(outcome: &CallSummary) -> Vec<Finding> {
     let pair = outcome.sample_summary.pair.as_ref();
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
@@ -197,7 +197,8 @@ fn assess_identity(pair: Option<&SamplePairSummary>, genotype_mismatch_rate: Opt
     new_finding(level, "Identity", message)
 }
 
-/// Returns whether the samples may be of one person. Otherwise other facts about the pair are meaningless.
+/// Returns whether the samples were compared and may be of one person. Otherwise other facts about the pair are
+/// meaningless.
 fn may_be_one_person(pair: Option<&SamplePairSummary>) -> bool {
     pair.is_some_and(|pair| pair.identity.may_be_same_person())
 }

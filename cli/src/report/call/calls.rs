@@ -20,19 +20,19 @@ pub(crate) const MAX_READ_PILEUPS: usize = 2_000;
 
 /// Number of read pileups that are reserved for filtered calls if there are too many calls. Chosen: a quarter of all.
 const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
-/// Maximum size of the table and the read pileups together, in bytes. Chosen: the page is then below 10 MB, small
-/// enough for browsers and e-mail.
+/// Size of the table and the read pileups together, in bytes, beyond which no more read pileups are added. Chosen: the
+/// page is then below 10 MB, small enough for browsers and e-mail.
 const MAX_TABLE_AND_PILEUP_BYTES: usize = 9_500_000;
 
 /// The table of calls and the read pileups of the report.
 pub(crate) struct CallTable {
     /// HTML of the table rows, sorted by position on the reference.
     pub(crate) rows: String,
-    /// JSON object with the read pileups; the keys are numbers of calls.
+    /// JSON object with the read pileups; the keys are indices of calls. Calls with an empty read pileup are left out.
     pub(crate) pictures: String,
     /// Number of calls that the table lacks because there are too many.
     pub(crate) rows_left_out: usize,
-    /// Number of read pileups.
+    /// Number of read pileups, with the empty ones.
     pub(crate) num_pileups: usize,
     /// Number of calls in the table that have no read pileup because there are too many.
     pub(crate) pileups_left_out: usize,
@@ -56,7 +56,8 @@ fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
     best
 }
 
-/// Chooses the calls that get a read pileup. Returns their indices, the most doubtful first: PASS calls by increasing
+/// Chooses the calls of the table that get a read pileup. Returns their indices, the most doubtful first: PASS calls by
+/// increasing
 /// quality, then filtered calls by decreasing quality. If there are too many calls, filtered calls get
 /// [`FILTERED_PILEUPS`] of the pileups, or more if few calls pass.
 pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {

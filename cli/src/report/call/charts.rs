@@ -1,4 +1,4 @@
-//! The plots of the calls in the report.
+//! The plots of the k-mer spectrum and of the calls in the report.
 
 use genuma_kmers::MAX_SAMPLES;
 use genuma_somatic::call_summary::{CallSummary, ReportedEvent};
@@ -37,7 +37,7 @@ fn class_legend_key(class: EventClass) -> LegendKey<'static> {
     }
 }
 
-/// Returns all plots of the calls as HTML.
+/// Returns the plots of the k-mer spectrum and of the calls as HTML.
 pub(crate) fn call_charts(outcome: &CallSummary) -> String {
     let calls = &outcome.calls;
     [
@@ -186,7 +186,8 @@ fn tumour_comparison_charts(outcome: &CallSummary) -> String {
 /// Maximum number of points of one class in a scatter plot. More points would hide each other.
 const MAX_POINTS: usize = 5_000;
 
-/// Returns the caption of a scatter plot: the text `what`, followed by a note if only some of the calls are drawn.
+/// Returns the caption of a scatter plot: the text `what`, followed by a note if there are so many calls that some may
+/// not be drawn.
 fn points_caption(what: &str, calls: &[ReportedEvent]) -> String {
     match calls.len() {
         n if n > MAX_POINTS => format!(

@@ -31,7 +31,7 @@ pub use calls::choose_calls_with_pileups;
 use charts::SHOWN_EVENT_CLASSES;
 use number_format::format_percent;
 
-/// Returns the HTML page with style sheet, script, plots, table of calls and pictures of reads.
+/// Returns the HTML page with style sheet, script, plots, table of calls and read pileups.
 pub(crate) fn render_page(outcome: &CallSummary) -> String {
     let shown = calls::build_call_table(outcome);
     fill_template(include_str!("page.html"), |name| match name {
@@ -139,20 +139,20 @@ fn count_all_passed(outcome: &CallSummary) -> u64 {
     SHOWN_EVENT_CLASSES.into_iter().map(|class| count_passed(outcome, class)).sum()
 }
 
-/// Title of the page: the samples, and the number of calls.
+/// Title of the page: the names of the tumours, and the heading.
 fn page_title(outcome: &CallSummary) -> String {
     let names: Vec<&str> = outcome.samples.iter().skip(1).map(String::as_str).collect();
     format!("{}: {}", names.join(", "), page_heading(outcome))
 }
 
-/// The largest text of the page: the number of calls, or the verdict if they cannot be trusted.
+/// The largest text of the page: the number of calls that pass, after the verdict if they cannot be trusted.
 fn page_heading(outcome: &CallSummary) -> String {
     let total = format_count_with_noun(count_all_passed(outcome), "somatic change");
     let (level, verdict) = assessment::overall_verdict(&assessment::assess_sample_pair(outcome));
     if level == FindingLevel::Bad { format!("{verdict} ({total})") } else { total }
 }
 
-/// Whose samples these are, what they were compared with, and how.
+/// Names of the samples, assay, and name and MD5 sum of the reference.
 fn identity_lines(outcome: &CallSummary) -> String {
     let mut html = String::new();
     let mut line = |name: &str, value: String| {
@@ -180,7 +180,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The assay of the tumour, the targets, and whether there is a normal.
+/// The assay of the first tumour, the targets, and whether the call is tumour-only.
 fn describe_assay(outcome: &CallSummary) -> String {
     let mut parts = vec![outcome.sample_summary.libraries.tumour.assay.assay.name().to_owned()];
     parts.push(match &outcome.targets {
@@ -198,7 +198,7 @@ fn describe_assay(outcome: &CallSummary) -> String {
     parts.join(", ")
 }
 
-/// Reasons not to trust the calls.
+/// The warnings on the inputs and on the result.
 fn warning_lines(outcome: &CallSummary) -> String {
     let line = |warning: &ResultWarning| {
         let head = if warning.withholds_results { "Do not trust these calls" } else { "Warning" };
@@ -207,7 +207,7 @@ fn warning_lines(outcome: &CallSummary) -> String {
     outcome.warnings.iter().map(line).collect()
 }
 
-/// Command, input files and reference of the run.
+/// Command, input files, k-mer length, time and memory of the run.
 fn run_details(outcome: &CallSummary) -> String {
     let mut html = String::new();
     let mut line = |name: &str, value: String| {
@@ -360,7 +360,7 @@ fn class_options(outcome: &CallSummary) -> String {
         .collect()
 }
 
-/// Notes on calls and pictures that are not on the page because there are too many.
+/// Notes on calls and read pileups that are not on the page because there are too many.
 fn truncation_notes(shown: &calls::CallTable) -> String {
     let mut html = String::new();
     if shown.rows_left_out > 0 {

@@ -2,7 +2,8 @@
 
 use genuma_pair::confidence_interval::Estimate;
 
-/// Returns the number of decimals that shows two or three significant digits of a number of this size.
+/// Returns the number of decimals, up to 5, that shows at least two significant digits of a number of this size; 0 for
+/// 0.
 fn decimals(size: f64) -> usize {
     if size > 0.0 { (1.0 - size.log10().floor()).clamp(0.0, 5.0) as usize } else { 0 }
 }

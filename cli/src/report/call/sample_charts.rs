@@ -28,7 +28,7 @@ const MATE_KEYS: [[LegendKey<'static>; 2]; 2] = [
 const HALF_WIDTH_PLOT: PlotSize =
     PlotSize { width: 340.0, height: 220.0, left: 68.0, right: 20.0, top: 10.0, bottom: 46.0 };
 
-/// Returns all plots of the two samples.
+/// Returns the plots of the normal and the first tumour, without the mutational spectrum.
 pub(crate) fn sample_charts(outcome: &CallSummary) -> String {
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
     [
@@ -60,7 +60,8 @@ const SPECTRUM_PLOT: PlotSize =
 /// CSS classes of the six substitutions.
 const SUBSTITUTION_STYLES: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 
-/// Plots the mutational spectrum: number of SNVs by substitution and neighbouring bases.
+/// Plots the mutational spectrum of the first tumour: number of SNVs that pass, by substitution and neighbouring bases.
+/// Empty without such SNVs.
 pub(crate) fn mutational_spectrum_figure(outcome: &CallSummary) -> String {
     let counts = &outcome.sample_summary.spectrum;
     let total: u64 = counts.iter().sum();
@@ -254,7 +255,8 @@ const MAX_NAME_LETTERS: usize = 12;
 const MAX_COPY_RATIO: f64 = 4.0;
 const LABELLED_PLOT: PlotSize = PlotSize { bottom: 80.0, height: 254.0, ..HALF_WIDTH_PLOT };
 
-/// Plots the depth of each contig in the tumour relative to the normal.
+/// Plots the depth of each contig in the first tumour relative to the normal, without organelles. Empty if fewer than
+/// two contigs were measured.
 fn contig_copy_chart(outcome: &CallSummary) -> String {
     let Some(karyotype) = &outcome.known_sequences.karyotype else { return String::new() };
     let measured_contigs =

@@ -246,7 +246,7 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
 /// in which a single deletion or a repeat looks like a changed copy number.
 const MIN_REPORTED_CONTIG_BASES: u64 = 100_000;
 /// Minimum LOH fraction that is shown as a number. Smaller fractions are shown as "none", because one or two sites can
-/// show LOH by chance. Set by judgement.
+/// show LOH by chance. Chosen.
 const MIN_LOH_FRACTION: f64 = 0.001;
 /// Maximum number of names in a list of contigs. The number of further contigs is shown.
 const MAX_NAMES: usize = 8;

@@ -298,7 +298,8 @@ fn format_tick(n: f64) -> String {
     }
 }
 
-/// Plots the bandwidth of the whole machine by memory placement, at the largest number of threads measured.
+/// Plots the bandwidth of the whole machine by memory placement, at the largest number of threads measured. Empty if
+/// fewer than two placements were measured.
 pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let f = ProfileKeyFigures(profile);
     let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };

@@ -312,16 +312,16 @@ impl<'a> ProfileKeyFigures<'a> {
         selected
     }
 
-    /// Returns the first of these contention curves that is for the memory of a single node with cores: see
-    /// [`Self::main_contention_curves`]. `None` if there is no such curve.
+    /// Returns the first curve of [`Self::main_contention_curves`] that is for the memory of a single node with cores.
+    /// `None` if there is no such curve.
     pub(crate) fn single_node_contention_curve(self) -> Option<&'a ContentionCurve> {
         let own = self.nodes_with_cores();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, MemoryLocation::Node(n) if own.contains(n));
         self.main_contention_curves().into_iter().find(on_one)
     }
 
-    /// Returns the number of threads that saturate the memory of one node. `None` without a contention curve for a
-    /// single node.
+    /// Returns how the bandwidth of one node's memory grows with the number of threads and when it stops growing.
+    /// `None` without a contention curve for a single node.
     pub(crate) fn bandwidth_saturation(self) -> Option<BandwidthSaturation> {
         let points = &self.single_node_contention_curve()?.points;
         let max_gbs = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
@@ -367,14 +367,16 @@ impl<'a> ProfileKeyFigures<'a> {
         reasons
     }
 
-    /// Returns the median of the relative spreads of all measurements (median absolute deviation over median) if it is
-    /// above 0.05, a sign that other programs used the machine; otherwise `None`.
+    /// Returns the median of the relative spreads (median absolute deviation over median) of
+    /// [`Self::all_measurements`], without those that are 0, if it is above 0.05, a sign that other programs used the
+    /// machine; otherwise `None`.
     pub(crate) fn relative_spread_if_high(self) -> Option<f64> {
         let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
         MinMedianMax::of_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
-    /// Returns every measurement with its name, for statements about the spread.
+    /// Returns the measurements of latency between nodes, of bandwidth and of latency under load with their names, for
+    /// statements about the spread. Latency curves are left out.
     pub(crate) fn all_measurements(self) -> Vec<(String, Measurement)> {
         let p = self.0;
         let mut all = Vec::new();

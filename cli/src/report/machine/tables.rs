@@ -217,7 +217,8 @@ pub(crate) fn opencl_device_section(profile: &MachineProfile) -> String {
     html + "</tbody></table></div>\n</section>\n"
 }
 
-/// Returns two HTML tables: on which nodes the measured buffers were, and the memory modules.
+/// Returns two HTML tables: on which nodes the measured buffers were, and the memory modules. Empty tables are left
+/// out.
 pub(crate) fn placement_and_memory_module_tables(profile: &MachineProfile) -> String {
     let mut html = String::new();
     if !profile.buffers.is_empty() {

@@ -172,7 +172,8 @@ fn describe_memory_only_nodes(f: ProfileKeyFigures) -> String {
     text
 }
 
-/// Returns advice on memory placement for machines with several nodes: one or two sentences, and an HTML list.
+/// Returns advice on memory placement: one or two sentences, and an HTML list. Both are empty unless several nodes have
+/// cores and several have memory.
 fn placement_advice(f: ProfileKeyFigures) -> (String, String) {
     let own = f.nodes_with_cores();
     if own.len() < 2 || f.nodes_with_memory().len() < 2 {
