@@ -47,11 +47,11 @@ const MIN_UNPLACED_CONTIGS: u64 = 4;
 /// value, more calls with few contigs get no warning.
 const UNPLACED_DEVIATIONS: f64 = 1.96;
 
-/// Minimum number of roots with an allele that only the normal has, for a warning that the samples are exchanged. Each
+/// Minimum number of roots with a minor own allele of the normal, for a warning that the samples are exchanged. Each
 /// change is next to two roots. Chosen: the few changes of blood cells (clonal haematopoiesis) stay below.
 const MIN_EXCHANGED_ROOTS: u64 = 20;
-/// Minimum ratio of the number of roots with an allele that only the normal has to that of roots with an allele that
-/// only the tumour has, for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
+/// Minimum ratio of the number of roots with a minor own allele of the normal to that of roots with one of the tumour,
+/// for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
 const MIN_EXCHANGED_RATIO: u64 = 10;
 /// Minimum ratio of minor to balanced own alleles of the normal, for a warning that the samples are exchanged. Germline
 /// alleles that the tumour lost are balanced in the normal: by the binomial distribution 0.18 of them at a depth of 15
@@ -59,7 +59,8 @@ const MIN_EXCHANGED_RATIO: u64 = 10;
 /// value misses purer tumours.
 const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 
-/// Determines the warnings on a finished call; empty if nothing is wrong.
+/// Determines the warnings on a finished call, of all topics but [`WarningTopic::OtherReference`]; empty if nothing is
+/// wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
@@ -128,8 +129,9 @@ fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Optio
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
 
-/// Returns a warning if the normal has somatic changes, as a tumour has, and the tumour has hardly any. The results are
-/// withheld if the contamination of the normal is known, so that the changes are not alleles of another person.
+/// Returns a warning if the normal has somatic changes, as a tumour has, and the first tumour has hardly any. The
+/// results are withheld if the contamination of the normal is known, so that the changes are not alleles of another
+/// person.
 fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     let [normal, tumour] = *finished.own_alleles.first()?;
     let pair = finished.sample_summaries.first().and_then(|summary| summary.pair.as_ref());
