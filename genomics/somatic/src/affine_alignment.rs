@@ -38,8 +38,8 @@ impl Alignment {
 const MATCH_SCORE: i32 = 10;
 /// Score of two different bases (mismatch).
 const MISMATCH_SCORE: i32 = -40;
-/// Cost of opening a gap in the first and in the second piece of the gap cost. A gap has the lower cost of both pieces,
-/// which are equal for 20 bases.
+/// Cost of opening a gap in the first and in the second piece of the gap cost. A gap has the lower cost of both pieces:
+/// that of the first up to 21 bases.
 const GAP_OPEN_COST: [i32; 2] = [60, 250];
 /// Cost of each base of a gap in the first piece (short gaps) and in the second piece (long gaps).
 const GAP_EXTEND_COST: [i32; 2] = [10, 1];

@@ -106,7 +106,7 @@ pub struct AlignedContig {
     pub assembled: std::ops::Range<usize>,
     /// Number of tumour reads from which the contig was assembled.
     pub num_reads: usize,
-    /// Differences from the genome, with positions in `seq`.
+    /// Differences from the genome that candidate k-mers cover, with positions in `seq`.
     pub changes: Vec<ContigChange>,
     /// For the first and the last segment of the contig: the index of its chromosome, and its diagonal, the number to
     /// add to a contig coordinate to get the genome position. `None` for a segment on the reverse strand.
@@ -151,7 +151,7 @@ impl AlignedContig {
         has(range.clone()) || range.len() > 1 && range.clone().all(|at| has(at..at + 1))
     }
 
-    /// Whether a candidate k-mer covers a change whose contig range is `at`.
+    /// Whether a candidate k-mer covers a base of a change whose contig range is `at`, or a base next to it.
     pub(crate) fn is_covered_by_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
@@ -166,7 +166,8 @@ impl AlignedContig {
     }
 }
 
-/// Whether a candidate k-mer covers a range of a contig. `novel` has, for each base, whether one covers it.
+/// Whether a candidate k-mer covers a base of a range of a contig, or a base next to it. `novel` has, for each base,
+/// whether one covers it.
 fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
     let range = at.start.saturating_sub(1)..(at.end + 1).min(novel.len());
     novel[range].iter().any(|&n| n)
@@ -220,8 +221,8 @@ pub(crate) fn changes_with_ranges(
 }
 
 impl OrientedContig<'_> {
-    /// Finds the changes. Also returns the segments at both ends of the contig, and the explanations that were
-    /// compared.
+    /// Finds the changes that candidate k-mers cover and that are not too near an end of the contig. Also returns the
+    /// segments at both ends of the contig, and the explanations that were compared.
     fn find_changes(&self) -> (Vec<ContigChange>, [ContigSegment; 2], Vec<Explanation>) {
         let (first, last) = (self.segments[0], self.segments[self.segments.len() - 1]);
         let (kind, explained) = match self.align_whole_contig(&first, &last) {
@@ -285,7 +286,8 @@ impl OrientedContig<'_> {
         (found, [*first, *last])
     }
 
-    /// Whether all segments are on the forward strand of one chromosome, in ascending order and near each other.
+    /// Whether all segments are on the forward strand of one chromosome, and the last one ends after the start of the
+    /// first, but not much farther than the contig is long.
     fn are_segments_in_order(&self, first: &ContigSegment, last: &ContigSegment) -> bool {
         first.chrom == last.chrom
             && first.forward
@@ -368,7 +370,7 @@ impl OrientedContig<'_> {
         &self.genome.contigs[segment.chrom].seq
     }
 
-    /// Whether a candidate k-mer covers the contig range `at`.
+    /// Whether a candidate k-mer covers a base of the contig range `at`, or a base next to it.
     fn is_novel(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
@@ -449,8 +451,8 @@ impl OrientedContig<'_> {
         gaps <= 2 && differing <= 2 + self.seq.len() / 50 && !ends_in_gap
     }
 
-    /// Aligns two consecutive segments of a contig as one, and returns the changes between them. `None` if they are not
-    /// near each other.
+    /// Aligns two consecutive segments of a contig as one, and returns the changes in and between them. `None` if they
+    /// are not on one strand, in order and near each other.
     fn align_segments_as_one(&self, a: &ContigSegment, b: &ContigSegment) -> Option<Vec<ContigChange>> {
         if a.chrom != b.chrom || a.forward != b.forward {
             return None;
@@ -484,7 +486,8 @@ impl OrientedContig<'_> {
     }
 
     /// Lists the changes that an alignment shows: the alignment of contig bases `from..to` with a region of the genome
-    /// whose bases are `bases`. If `joins_gaps` is true, an insertion followed by a deletion is one change.
+    /// whose bases are `bases`. If `joins_gaps` is true, an insertion followed by a deletion is one change. Leaves out
+    /// insertions at the ends of the contig bases, and changes with other bases than A, C, G and T.
     fn changes_of_alignment(
         &self,
         alignment: &affine_alignment::Alignment,

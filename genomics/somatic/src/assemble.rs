@@ -5,8 +5,9 @@
 //! are stacked at these offsets without gaps, and each column votes for a base. Unlike a de Bruijn graph, this works
 //! across short tandem repeats longer than k.
 //!
-//! A contig grows from the k-mer with the most reads, up to [`MAX_KMER_DISTANCE_BP`] in each direction. So the run time
-//! depends only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to one group.
+//! A contig grows from the branching k-mer with the most reads, up to [`MAX_KMER_DISTANCE_BP`] in each direction. So
+//! the run time depends only on the reads of one locus, even if a repeat or a germline k-mer has joined many loci to
+//! one group.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -49,7 +50,7 @@ pub struct Contig {
     pub seq: Vec<u8>,
     /// For each base, whether a candidate k-mer covers it.
     pub novel: Vec<bool>,
-    /// For each base, the sum of the base qualities of the reads that have this base.
+    /// For each base, the sum of the base qualities of the reads that have this base, at most 65,535.
     pub quality_sums: Vec<u16>,
     /// The reads from which the consensus was computed.
     pub reads: Vec<ContigRead>,
@@ -72,7 +73,8 @@ pub const MIN_CONTIG_PAIRS: usize = 2;
 /// Contigs of one or more groups, with counts of skipped stacks and reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssemblyResult {
-    /// Contigs. Those of one group are sorted by number of reads, the highest first.
+    /// Contigs. Those of one group are sorted by the number of reads with their seed, the highest first; with several
+    /// tumours, contigs of single tumours follow.
     pub contigs: Vec<Contig>,
     /// Number of gapless stacks of reads that gave no contig because they have too few pairs.
     pub stacks_with_few_pairs: u64,
@@ -239,8 +241,9 @@ impl<'a> GroupReads<'a> {
     }
 }
 
-/// Assembles the contigs of one group, sorted by number of reads. `branching` says for each k-mer, by k-mer rank,
-/// whether it is a branching k-mer. Only branching k-mers are seeds, because a contig without one shows no change.
+/// Assembles the contigs of one group, sorted by the number of reads with their seed. `branching` says for each k-mer,
+/// by k-mer rank, whether it is a branching k-mer. Only branching k-mers are seeds, because a contig without one shows
+/// no change.
 pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssemblyResult {
     let group = GroupReads::new(group, labelled);
     let kmers = group.reads_by_kmer.len();
@@ -269,7 +272,8 @@ pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[boo
 
 impl GroupReads<'_> {
     /// Assembles the contig around the k-mer `seed`: stacks all reads that are connected with the seed through unused
-    /// k-mers, and computes their consensus. Marks the k-mers of the consensus as used.
+    /// k-mers, and computes their consensus. Marks the k-mers of the consensus as used, and those of the stacked reads
+    /// that errors explain.
     fn assemble_contig(
         &self,
         seed: u32,

@@ -51,7 +51,7 @@ pub(crate) fn select_reads_of_seed_locus(
 }
 
 /// The columns nearest to a seed, on the left and on the right, at which several reads diverge from the consensus and
-/// no read with the seed continues.
+/// no read with the seed agrees with it for [`WINDOW_BP`] bases more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BranchPoints {
     /// First column of the unambiguous consensus; `None` if no reads diverge to the left of the seed.

@@ -81,7 +81,7 @@ pub struct CallSummary {
     /// Summaries of the tumours after the first, in their order; empty with a single tumour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_tumours: Vec<AdditionalTumourSummary>,
-    /// Calls whose new sequence equals a screened sequence, for example of a virus.
+    /// Calls whose inserted sequence comes from a screened sequence, for example of a virus.
     pub screened_calls: Vec<ScreenHit>,
     /// Number of items that each stage produced and skipped, with reasons.
     #[serde(rename = "stages")]
@@ -210,8 +210,8 @@ pub struct EventPileup {
     pub tumour: String,
     /// First column of the changed bases, and the column after the last.
     pub change: (u32, u32),
-    /// The reads, sorted by sample with the normal first. In a tumour, reads with the tumour allele come first. Some
-    /// dozens per sample at most.
+    /// The reads, sorted by sample with the normal first. Of each sample, reads with the tumour allele come first. At
+    /// most 30 reads of a sample.
     pub rows: Vec<PileupRow>,
 }
 
@@ -230,6 +230,6 @@ pub struct PileupRow {
     /// First column that the read covers.
     pub start: u32,
     /// Characters of the columns from `start` on: `.` for a base equal to the allele that the read supports, the base
-    /// where it differs, `-` in a gap of this allele.
+    /// where it differs, `-` in a gap of this allele, `…` where columns are left out.
     pub cells: String,
 }

@@ -30,7 +30,7 @@ pub struct CandidateKmer {
     pub normal_count: u32,
     /// Number of occurrences of the root in the tumour, if this is a branching k-mer: the normal has the root with
     /// another first or last base, and the tumour has this k-mer more often than sequencing errors explain. 0 for a
-    /// novel k-mer, whose root the normal lacks.
+    /// novel k-mer, whose root the normal lacks or has too rarely with other first or last bases.
     pub root_depth: u32,
     /// Number of the selector that chose the k-mer: the number of a tumour, or [`POOLED_SELECTOR_NUMBER`] for all
     /// tumours pooled. The counts and the root depth are those of this selector's samples. Several selectors may choose
@@ -56,7 +56,7 @@ impl CandidateKmer {
         self.root_depth > 0
     }
 
-    /// Whether this is a branching k-mer in a repeat: its root occurs at least [`MIN_REPEAT_DEPTH_RATIO`] times as
+    /// Whether this is a branching k-mer in a repeat: its root occurs more than [`MIN_REPEAT_DEPTH_RATIO`] times as
     /// often as `median_depth`, the median k-mer depth of the tumour.
     pub fn is_in_repeat(&self, median_depth: f64) -> bool {
         f64::from(self.root_depth) > MIN_REPEAT_DEPTH_RATIO * median_depth
@@ -78,8 +78,8 @@ const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_RATE_OF_SPECIFIC_WRONG_BASE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
 pub const HIGH_BASE_QUALITY: u8 = 30;
-/// Minimum number of molecules with high-quality bases that support a candidate whose count alone is too low.
-/// Empirical.
+/// Minimum number of molecules with high-quality bases that support a candidate whose count alone is too low, if no
+/// error rate was measured. Empirical.
 const MIN_HIGH_QUALITY_COUNT: f64 = 4.0;
 
 /// Minimum number of occurrences of a k-mer with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors
@@ -154,10 +154,11 @@ const MIN_GERMLINE_SHARE: f64 = 1.0 / 12.0;
 /// Minimum number of occurrences in the normal of a root with another first or last base, for a branching k-mer, in a
 /// normal of usual depth. With fewer reads of the normal, all tumour sequence would look new.
 const MIN_NORMAL_ROOT_COUNT: u32 = 4;
-/// Depth of the normal for which the minimum root count rises by 1: the minimum is 1 at a depth of 5 and reaches
-/// [`MIN_NORMAL_ROOT_COUNT`] at 20. Chosen.
+/// Depth of the normal for which the minimum root count rises by 1: the minimum is 1 below a depth of 8 and reaches
+/// [`MIN_NORMAL_ROOT_COUNT`] at 16. Chosen.
 const NORMAL_DEPTH_PER_ROOT_COUNT: f64 = 4.0;
-/// Minimum number of occurrences in the tumour at which a single occurrence in the normal counts as an error.
+/// Minimum number of occurrences in the tumour at which a single occurrence in the normal counts as an error; at least
+/// twice the minimum count of a candidate k-mer.
 const MIN_CLEAR_TUMOUR_COUNT: u32 = 4;
 /// Minimum ratio of tumour depth to normal depth, normalised by the total depths of both samples, in an amplified
 /// region.
@@ -229,8 +230,8 @@ impl CandidateSelector {
     }
 
     /// Appends the candidate k-mers of a root: k-mers that are frequent enough in the tumour and that the normal lacks,
-    /// except for occurrences that contamination explains. Palindromic k-mers are skipped: without a direction they
-    /// cannot anchor a read.
+    /// except for occurrences that contamination or tumour cells in the normal explain. Palindromic k-mers are skipped:
+    /// without a direction they cannot anchor a read.
     pub fn select_from_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
         self.select_from_root_counts(root, |counts| *counts, candidates);
     }
@@ -249,7 +250,7 @@ impl CandidateSelector {
 
     /// Smallest ratio, in percent, of the allele fraction in the normal to that in the tumour that explains the count
     /// in the normal. 0 if slight contamination explains it; `None` if no ratio up to [`MAX_TUMOUR_IN_NORMAL_PERCENT`]
-    /// does.
+    /// does, or if the count may be that of a germline allele.
     fn tumour_in_normal_percent(&self, joint: &JointCounts) -> Option<u8> {
         let [normal, tumour] = joint.kmer.map(f64::from);
         if normal <= self.max_contamination_count(joint) {
@@ -393,8 +394,8 @@ pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
     (from..spectrum.len()).find(reaches).unwrap_or(0) as f64
 }
 
-/// The multiplicity between the error k-mers and the first peak of a spectrum: the first one after which the spectrum
-/// rises.
+/// The multiplicity between the error k-mers and the first peak of a spectrum: the first one from 2 on after which the
+/// spectrum rises; 2 if it never rises.
 fn error_valley(spectrum: &[u64]) -> usize {
     (2..spectrum.len().saturating_sub(1)).find(|&m| spectrum[m + 1] > spectrum[m]).unwrap_or(2)
 }

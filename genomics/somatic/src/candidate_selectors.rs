@@ -47,8 +47,8 @@ impl CandidateSelectors {
         }
     }
 
-    /// Appends the candidate k-mers that all selectors choose at a root. The pooled selector adds only k-mers that no
-    /// single tumour clearly shows.
+    /// Appends the candidate k-mers of each selector at a root; a k-mer that several tumours show is appended for each
+    /// of them. The pooled selector adds only k-mers that no single tumour clearly shows.
     pub fn select_from_root<const S: usize>(&self, root: &RootCounters<S>, candidates: &mut Vec<CandidateKmer>) {
         let len_before = candidates.len();
         for (tumour, selector) in (usize::from(TUMOUR_SAMPLE)..).zip(&self.per_tumour) {

@@ -69,8 +69,8 @@ impl OriginWindow {
         if pos < self.flank { self.length - self.flank + pos } else { pos - self.flank }
     }
 
-    /// Converts a change from positions of the window to the circular sequence. `None` for a deletion or junction
-    /// across the origin, which VCF cannot represent.
+    /// Converts a change from positions of the window to the circular sequence. `None` for a deletion, substitution or
+    /// junction across the origin, which VCF cannot represent.
     pub(crate) fn convert_change_from_window(&self, change: Change) -> Option<Change> {
         let convert_breakend =
             |end: Breakend| Breakend { chrom: self.chrom, pos: self.circular_position(end.pos), side: end.side };

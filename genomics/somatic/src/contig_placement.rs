@@ -128,7 +128,8 @@ fn is_mostly_normal_sequence(contig: &Contig) -> bool {
     2 * contig.novel.iter().filter(|novel| **novel).count() < contig.novel.len()
 }
 
-/// Replaces each insertion whose inserted sequence is found elsewhere in the reference by the junctions that it forms.
+/// Replaces each insertion of 50 bp or more whose inserted sequence is found in the reference, next to it or elsewhere,
+/// by the junctions that it forms.
 fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &ReferenceScan<'_>) {
     let findings = placed.iter().flat_map(|one| &one.contig.changes);
     let inserted: Vec<Vec<u8>> =

@@ -136,10 +136,10 @@ pub struct ShardScatterResult {
     sketches: Vec<KmerSketch>,
 }
 
-/// Maximum number of novel k-mers of a tumour for small genomes. If there are more, all novel k-mers are skipped.
-/// Chosen: a higher value takes more memory.
+/// Maximum number of novel k-mers for each tumour, for small genomes. If all tumours together have more than this
+/// allows, all novel k-mers are skipped. Chosen: a higher value takes more memory.
 const MAX_NOVEL_CANDIDATES: u64 = 64_000_000;
-/// Maximum number of novel k-mers of a tumour for each base of the reference, if this gives more than
+/// Maximum number of novel k-mers for each tumour and base of the reference, if this gives more than
 /// [`MAX_NOVEL_CANDIDATES`]. Sequencing errors make one novel k-mer in 60 bases at a depth of 30; a normal with a depth
 /// below 5 misses one in 30 bases by chance.
 const MAX_NOVEL_CANDIDATES_PER_BASE: f64 = 1.0 / 30.0;
@@ -250,8 +250,8 @@ impl CountingUnit<'_> {
         })
     }
 
-    /// Counts all k-mers in one pass and writes the packed reads, at most `budget_bytes` bytes. A failure to write them
-    /// causes only a warning.
+    /// Counts all k-mers in one pass and writes the packed reads, at most `budget_bytes` bytes. If they cannot be
+    /// written, the outcome says so, and a write error is logged as a warning.
     fn count_in_one_pass(
         &self,
         store: &UnitStore,
@@ -532,7 +532,8 @@ impl CountingUnit<'_> {
         Ok(self.finish(all, parts, PackedReadsOutcome::PerShard))
     }
 
-    /// Removes novel k-mers that the reference contains: they are not somatic, only missing in the normal.
+    /// Removes novel k-mers that the reference contains: they are not somatic, only missing in the normal. Does nothing
+    /// without a reference, or if there are so many novel k-mers that all are skipped later.
     fn drop_reference_kmers(&self, result: &mut PartitionCountResult) -> Result<(), Error> {
         let Some(path) = self.reference else { return Ok(()) };
         if result.novel_candidates > self.max_novel_candidates() {

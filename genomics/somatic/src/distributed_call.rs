@@ -4,7 +4,7 @@
 //! ```text
 //! scatter, one per shard of the reads ─→ k-mers by partition, packed reads of the shard
 //! count, one per partition            ─→ candidate k-mers and spectra of the partition
-//! pick                                ─→ all candidate k-mers, without those that the reference contains
+//! pick                                ─→ all candidate k-mers, without novel ones that the reference has
 //! label, one per shard                ─→ labelled pairs, in buckets
 //! assemble                            ─→ contigs
 //! place                               ─→ positions and changes of the contigs, and the k-mers that recruit their reads
@@ -12,9 +12,9 @@
 //! finish                              ─→ events, as in a call in one process
 //! ```
 //!
-//! Each step does what the unit of the same name does in [`crate::pipeline`], with the same functions. An object is
-//! published atomically, so a step may be repeated, or run twice at the same time. Data of shards is sorted before it
-//! is used, so the result does not depend on the shards.
+//! Together the steps do what the units of [`crate::pipeline`] do, with the same functions. An object is published
+//! atomically, so a step may be repeated, or run twice at the same time. Data of shards is sorted before it is used, so
+//! the result does not depend on the shards.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ pub enum StepKind {
     Scatter,
     /// One task per partition: counts the k-mers and selects candidate k-mers.
     Count,
-    /// One task: merges the candidate k-mers of all partitions and skips those that the reference contains.
+    /// One task: merges the candidate k-mers of all partitions and skips novel ones that the reference contains.
     Pick,
     /// One task per shard: finds the labelled pairs, which contain candidate k-mers.
     Label,
@@ -243,7 +243,7 @@ struct PlaceStepResult {
 #[derive(Serialize, Deserialize)]
 struct RecruitStepResult {
     buckets: Vec<DiskBucketLocation>,
-    /// Number of occurrences of each recruiting k-mer in each sample.
+    /// Number of pairs with each recruiting k-mer in each sample.
     seen: Vec<u32>,
 }
 
@@ -394,7 +394,7 @@ impl TaskRunner<'_> {
         })
     }
 
-    /// Reads and merges the results of all counting tasks.
+    /// Reads the result of all counting tasks, which the step `pick` has merged.
     fn read_counts(&self) -> Result<CountingResult, Error> {
         self.read_result(StepTask { kind: StepKind::Pick, number: 1 })
     }

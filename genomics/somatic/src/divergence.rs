@@ -36,8 +36,9 @@ const MIN_EXCLUDING_MOLECULES: u32 = 15;
 
 /// Whether the contig has so many small changes that it comes from another locus. False if nearly all of them are
 /// deaminated cytosines (kataegis), or if all are substitutions that enough molecules of the normal lack, in a cluster.
-/// An inserted element is not in the normal either, but differs from its copy everywhere. `normal_votes` has the normal's
-/// votes on each change.
+/// An inserted element is not in the normal either, but differs from its copy everywhere. `normal_votes` has the
+/// normal's votes on each change; `are_clustered` says whether the small changes are nearer to each other than
+/// differences between loci.
 pub(crate) fn is_divergent<'a>(
     contig: &AlignedContig,
     normal_votes: impl Iterator<Item = &'a [MoleculeVote]> + Clone,
@@ -134,7 +135,8 @@ pub(crate) struct GenotypedChange<'a> {
 /// Whether a contig comes from a paralog that the normal has too: it has several small changes, and some molecules of
 /// the normal have at least two of them. Molecules of the normal lack somatic changes, but have those of a paralog,
 /// even where too few reads show each change as a germline variant. If the normal contains tumour cells
-/// (`normal_has_tumour`), these have the somatic changes too, so more changes are required.
+/// (`normal_has_tumour`), these have the somatic changes too, so more changes are required. False if nearly all small
+/// changes are deaminated cytosines.
 pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
     let small = || changes.iter().filter(|genotyped| is_small_variant(genotyped.change));
     let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();

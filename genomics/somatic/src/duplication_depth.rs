@@ -48,8 +48,8 @@ pub(crate) struct UnchangedAlleleEnds<'a> {
 }
 
 impl<'a> UnchangedAlleleEnds<'a> {
-    /// The ends of the stretch that change `f` duplicates in tandem; `None` if `f` is no tandem duplication of at least
-    /// [`MIN_DUPLICATION_BP`].
+    /// The ends of the stretch that change `f` duplicates in tandem; `None` if `f` is neither an insertion of at least
+    /// [`MIN_DUPLICATION_BP`] that copies the bases next to it, nor the junction of a tandem duplication.
     pub(crate) fn from_tandem_duplication(
         f: &'a ContigChange,
         contig: &'a AlignedContig,
@@ -129,8 +129,8 @@ impl<'a> UnchangedAlleleEnds<'a> {
     }
 }
 
-/// The ends of a deletion, or of a junction that is no tandem duplication, in the unchanged sequence. `None` for other
-/// changes.
+/// The ends of a deletion of at least [`MIN_DUPLICATION_BP`] bases, or of a junction that is no tandem duplication, in
+/// the unchanged sequence. `None` for other changes.
 pub(crate) fn ends_of_deletion_or_junction(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,

@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::event_model::EVENT_MODEL_PARAMS;
 use crate::genotype::Filter;
 
-/// Filters small changes inside the copies from which passing insertions come: reads of the inserted element are placed
-/// there, with the bases in which it differs from the copy.
+/// Adds the filter `divergent` to small changes inside the copies from which passing insertions come: reads of the
+/// inserted element are placed there, with the bases in which it differs from the copy.
 pub(crate) fn filter_differences_of_copies(events: &mut [Event]) {
     let passing = events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
     let mut sources: Vec<(usize, usize, usize)> = passing

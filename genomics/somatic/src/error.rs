@@ -7,7 +7,8 @@ use crate::count;
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads or the reference cannot be read, or a result file cannot be written.
+    /// An input file, such as reads, reference, targets or known variants, cannot be read or does not fit the
+    /// reference.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// k-mers cannot be counted, or candidate k-mers cannot be selected.

@@ -35,7 +35,7 @@ pub enum EventClass {
     Indel,
     /// Deletion of 50 bp or more.
     Del,
-    /// Insertion of 50 bp or more.
+    /// Insertion of 50 bp or more, or of novel sequence of unknown length.
     Ins,
     /// Tandem duplication of 50 bp or more.
     Dup,
@@ -66,7 +66,8 @@ impl EventClass {
 pub struct Event {
     /// Class of the event: SNV, MNV, indel or type of structural variant.
     pub class: EventClass,
-    /// The genotyped changes of the event, the best first: two for an event with two junctions, otherwise one.
+    /// The genotyped changes of the event, the best first: two for an event with two junctions or two ends of novel
+    /// sequence, otherwise one.
     pub calls: Vec<VariantCall>,
     /// The inserted element, if the event is one of which both junctions are known.
     pub inserted_element: Option<InsertedElement>,
@@ -253,7 +254,8 @@ impl MutationFrequency {
     }
 }
 
-/// Adjusts the qualities of small variants to the mutation frequency of this sample. The prior assumes one mutation in
+/// Adjusts the qualities of alleles (not of junctions and novel sequence) to the mutation frequency of this sample, and
+/// sets or removes the filter `low_quality` accordingly. The prior assumes one mutation in
 /// exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain, as in a normal compared
 /// with itself, mutations are rarer than the prior but errors are not, so all qualities are lowered. If many calls are
 /// certain, the qualities are raised, but only where the error rate is measured: otherwise more errors than mutations
@@ -300,8 +302,8 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     }
 }
 
-/// Builds the events: merges calls of the same change and combines junctions of one event. Events are sorted by the
-/// position of their first call.
+/// Builds the events: adjusts the qualities of the calls, merges calls of the same change, combines junctions of one
+/// event, and adds filters for artefacts. Events are sorted by the position of their first call.
 pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds, genome: &Reference) -> Vec<Event> {
     shared_alleles::limit_quality_by_shared_alleles(&mut calls, thresholds.min_quality);
     adjust_quality_by_frequency(&mut calls, thresholds);
@@ -318,7 +320,8 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds, ge
     events
 }
 
-/// Keeps the best call of each change, the best first. Also returns which of them are junctions or single breakends.
+/// Keeps the best call of each change, the best first, without single breakends that are an end of a passing junction
+/// or insertion. Also returns which of them are junctions or single breakends.
 fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usize>) {
     calls.sort_by(|a, b| {
         let loose = |c: &VariantCall| matches!(c.change, Change::Novel { .. });
@@ -509,8 +512,8 @@ fn collect_phase_links(calls: &[VariantCall]) -> Vec<PhaseLink> {
     calls.iter().flat_map(|c| c.phased_changes.iter().map(|other| [c.change.clone(), other.clone()])).collect()
 }
 
-/// Assigns phase sets to passing events, which must be sorted by position. The name of a phase set is the position of
-/// its first event.
+/// Assigns phase sets to the passing small variants among the events, which must be sorted by position. The name of a
+/// phase set is the position of its first event.
 fn assign_phase_sets(events: &mut [Event], links: &[PhaseLink]) {
     let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small_variant(&e.calls[0].change);
     let at: HashMap<&Change, usize> =

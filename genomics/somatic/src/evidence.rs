@@ -1,10 +1,12 @@
 //! Evidence of the reads of one locus for each change of its contig, molecule by molecule. Log-odds are natural
 //! logarithms.
 //!
-//! Each read is aligned without gaps to each haplotype of the contig ([`crate::haplotype`]), at the offsets that its
-//! k-mers indicate. Its bases and qualities give the likelihood of the read on each haplotype. The best haplotype with
-//! a change is compared with the best one without it. For a length change of a tandem repeat, the repeat length that
-//! the read shows is used instead. The log-odds of both mates and of all duplicates of a molecule are added.
+//! Each read is aligned to each haplotype of the contig ([`crate::haplotype`]), at the offsets that its k-mers
+//! indicate: without gaps, unless length errors of short homopolymers are frequent. Its bases and qualities give the
+//! likelihood of the read on each haplotype. The best haplotype with a change is compared with the best one without it.
+//! For a length change of a tandem repeat, the repeat length that the read shows is used instead. The log-odds of both
+//! mates and of all duplicates of a molecule are added, and limited by the probability of errors that the bases do not
+//! show.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -144,7 +146,8 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// Whether common or rare errors look like change number `f` of this contig.
+    /// Whether common or rare errors look like change number `f` of this contig. Unlike in [`error_frequency`], length
+    /// changes of short homopolymers count as common where the reads have such errors.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
         match repeat_length_change::short_homopolymer_length_error_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
@@ -180,8 +183,8 @@ impl<'a> LocusEvidence<'a> {
         self.votes_and_slippage_rate(f).0
     }
 
-    /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat looks like the change; the rate
-    /// is 0 if `f` is not a length change of a repeat.
+    /// Votes of the molecules on change `f`, and the rate at which slippage of a repeat, or a length error of a short
+    /// homopolymer, looks like the change; the rate is 0 for other changes.
     pub(crate) fn votes_and_slippage_rate(&self, f: usize) -> (Vec<Vec<MoleculeVote>>, SlippageRate) {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
@@ -264,8 +267,9 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
-    /// Adds or removes votes for the unchanged allele of a tandem duplication, so that their number equals the number
-    /// of unchanged molecules that cross the ends of the duplicated stretch. `votes` are those of each sample.
+    /// Adds votes for the unchanged allele of a tandem duplication, or, at a junction, removes some, so that their
+    /// number equals the number of unchanged molecules that cross the ends of the duplicated stretch. `votes` are those
+    /// of each sample.
     fn count_unchanged_molecules(
         &self,
         stretch: &UnchangedAlleleEnds<'_>,

@@ -54,7 +54,7 @@ impl Explanation {
         Explanation { kind, cost: event_model::cost_of_changes(seq, changes), num_changes }
     }
 
-    /// Formats all explanations of a contig as text, the selected one first.
+    /// Formats explanations of a contig as text, in the given order: the selected one must be first.
     pub(crate) fn format_explanations(explanations: &[Explanation]) -> String {
         let text = |one: &Explanation| {
             let cost = f64::from(one.cost) / 100.0;

@@ -1,4 +1,5 @@
-//! Export tables of the passing calls: MAF for small variants, BEDPE for structural variants.
+//! Export tables of the passing calls: MAF for calls with known bases, BEDPE for structural variants. An insertion or
+//! deletion of 50 bp or more with known bases is in both.
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,7 @@ pub struct ExportTable {
     pub text: String,
     /// Number of rows without the header.
     pub num_rows: usize,
-    /// Number of passing records that are not in this table because they belong in the other one.
+    /// Number of passing records that are not in this table, because they are only in the other one.
     pub skipped_records: usize,
 }
 
@@ -93,7 +94,8 @@ fn maf_gene_fields(record: &VcfRecord, genes: MafGeneAnnotation) -> MafGeneField
     }
 }
 
-/// Builds a MAF table of the passing small variants. A variant has one row for each tumour that has it.
+/// Builds a MAF table of the passing records whose ALT consists of bases, also of long insertions and deletions. A
+/// variant has one row for each tumour that has it.
 pub fn build_maf_table(
     records: &[VcfRecord],
     genome: &Reference,

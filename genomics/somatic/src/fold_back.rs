@@ -34,8 +34,8 @@ fn folds_back(seq: &[u8], contig_change: &ContigChange) -> bool {
 /// [`crate::event`] no longer filters it, because assembly may miss some molecules.
 const MAX_FOLD_BACK_PAIRS: usize = 3;
 
-/// Whether a contig of at most [`MAX_FOLD_BACK_PAIRS`] pairs has only changes that are fold-backs. In a library with
-/// many fold-backs, no reads are recruited for such a contig.
+/// Whether a contig of at most [`MAX_FOLD_BACK_PAIRS`] pairs has only changes that are junctions and fold back. In a
+/// library with many fold-backs, no reads are recruited for such a contig.
 pub(crate) fn is_fold_back_artefact_of_few_pairs(contig: &AlignedContig, pairs: usize) -> bool {
     let hairpin = |f: &ContigChange| matches!(f.change, Change::Junction { .. }) && folds_back(&contig.seq, f);
     pairs <= MAX_FOLD_BACK_PAIRS && contig.changes.iter().all(hairpin)

@@ -6,7 +6,8 @@ use genuma_reads::dna::encode_base;
 
 use crate::packed::OwnedRead;
 
-/// Base votes, weighted by quality, in each column of a stack of reads that are aligned to each other without gaps.
+/// Base votes, weighted by quality (limited to 2 to 40), in each column of a stack of reads that are aligned to each
+/// other without gaps.
 #[derive(Debug)]
 pub(crate) struct GaplessStack {
     /// Coordinate of the first column.
@@ -71,7 +72,7 @@ impl GaplessStack {
         self.quality_sums.iter().map(best).collect()
     }
 
-    /// The consensus around a column, as far as at least two reads agree, and its first column.
+    /// The trusted consensus around a column ([`GaplessStack::trusted_columns`]): its first column, and its bases.
     pub(crate) fn trusted_consensus_around(&self, around: i32) -> (i32, Vec<u8>) {
         let at = (around - self.start).clamp(0, self.quality_sums.len() as i32 - 1) as usize;
         let range = self.trusted_columns(at.saturating_sub(1), 1);

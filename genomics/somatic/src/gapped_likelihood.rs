@@ -36,9 +36,9 @@ pub(crate) struct GappedReadAligner {
 }
 
 impl GappedReadAligner {
-    /// Aligns `read` to `haplotype` with one or more indel errors of at most `max_read_indel_bases` bases. `starts` are
-    /// the haplotype positions of the read's first base that its k-mers indicate. `damage` is the DNA damage of the
-    /// read's sample and orientation. Formula 9 of docs/model/error_model.md.
+    /// Aligns `read` to `haplotype` with any number of indel errors, also none, of at most `max_read_indel_bases` bases
+    /// each. `starts` are the haplotype positions of the read's first base that its k-mers indicate. `damage` is the
+    /// DNA damage of the read's sample and orientation. Formula 9 of docs/model/error_model.md.
     pub(crate) fn place_read(
         &mut self,
         read: &OwnedRead,

@@ -2,8 +2,9 @@
 //! Log-likelihoods and log-odds are natural logarithms, except in [`Log10LikelihoodRatios`].
 //!
 //! The allele fraction in the tumour is unknown (purity, subclones, copy number), so it is fitted. The alternative
-//! hypotheses are that all supporting reads are errors, and that the normal has the allele too (germline). If a patient
-//! has several tumours, each has its own fraction, which may be 0, and their log-likelihoods are added.
+//! hypotheses are that all supporting reads are errors, and that the normal has the allele too (germline, or at a lower
+//! fraction that both samples share). If a patient has several tumours, each has its own fraction, which may be 0, and
+//! their log-likelihoods are added.
 
 use std::borrow::Cow;
 
@@ -27,7 +28,8 @@ pub(crate) use result::{log_odds_of_phred, phred_of_log_odds};
 /// How frequent the errors are that look like a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFrequency {
-    /// Common errors: substitutions, and length changes of tandem repeats.
+    /// Common errors: substitutions, and length changes of tandem repeats, also of short homopolymers if the reads have
+    /// such errors.
     Common,
     /// Rare errors: indels outside tandem repeats, and junctions. The same rare error hardly ever occurs twice.
     Rare,
@@ -218,7 +220,8 @@ pub fn genotype_change(
     }
 }
 
-/// Support in each of several tumours. The tumour with the strongest evidence always has the change.
+/// Support in each of several tumours. The tumour with the strongest evidence always has the change, if any of its
+/// molecules supports it.
 fn tumour_supports(tumours: &[Vec<MoleculeVote>], params: &GenotypingParams) -> Vec<TumourSupport> {
     let odds = |votes: &Vec<MoleculeVote>| {
         fitted_log_likelihood(votes, 1.0) - error_log_likelihood(votes, params.error_probability, params.slippage_rate)

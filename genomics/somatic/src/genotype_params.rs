@@ -216,8 +216,8 @@ pub(crate) struct GenotypeModelParams {
     /// Minimum mapping quality of a contig; below it, the contig may come from another locus. Unit: Phred. Source:
     /// empirical; not fitted. If higher: more calls are filtered.
     pub(crate) min_mapq: u8,
-    /// Number of expectation–maximisation rounds to fit an allele fraction (formula 2). Unit: rounds. Source:
-    /// empirical; not fitted. If higher: slower, no visible effect.
+    /// Number of expectation–maximisation rounds to fit an allele fraction (formula 2) or the odds of two kinds of
+    /// alleles. Unit: rounds. Source: empirical; not fitted. If higher: slower, no visible effect.
     pub(crate) num_fit_rounds: usize,
     /// Maximum number of standard deviations by which a slippage rate may exceed its estimate (formula 3). Unit:
     /// standard deviations. Source: empirical; not fitted. If higher: more length changes are explained by slippage.

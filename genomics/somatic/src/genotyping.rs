@@ -1,6 +1,6 @@
-//! The genotyping unit, which genotypes all loci and builds the events. It makes three passes over all loci, a range of
-//! loci at a time. Each pass needs the results of the previous pass for all loci: error rates, then merged adjacent
-//! substitutions, then genotypes.
+//! The genotyping unit, which genotypes all loci and builds the events. It makes up to four passes over all loci, a
+//! range of loci at a time. Each pass needs the results of the previous pass for all loci: sequences of the normal,
+//! then error rates, then merged adjacent substitutions, then genotypes.
 
 use std::path::Path;
 
@@ -132,8 +132,7 @@ pub(crate) struct LocusInputs<'a> {
 /// one in millions. A lower value warns more often.
 const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
-/// Determines the call thresholds that depend on the libraries: fold-back artefacts, number of known bases, minimum
-/// quality.
+/// Determines the call thresholds, most of which depend on the libraries.
 pub fn call_thresholds(counts: &CountingResult, samples: &SampleNames, params: &CallParams) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
@@ -376,7 +375,8 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Genotypes the changes of all loci. Returns the calls in the order of the loci.
+    /// Genotypes the changes of all loci, filters copies of repeat families, and lowers qualities if there is no
+    /// normal. Returns the calls in the order of the loci.
     fn genotype_loci(
         &self,
         ranges: &mut LocusRanges,

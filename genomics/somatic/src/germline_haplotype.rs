@@ -237,9 +237,10 @@ impl GermlineHaplotype<'_> {
     }
 }
 
-/// Splits the changes of a locus's contig into germline variants and somatic changes of the normal's haplotype. Also
-/// returns the explanation with its cost. `None` if the normal's reads do not show a single haplotype along the contig,
-/// if this haplotype is that of the genome, or if the changes found before explain the contig as well.
+/// Splits the changes of a locus's contig into germline variants and somatic changes of the normal's haplotype. Returns
+/// both in the order of the contig, as far as candidate k-mers cover them, and the explanation with its cost. `None` if
+/// the normal's reads do not show a single haplotype along the contig, if this haplotype is that of the genome, or if
+/// the changes found before explain the contig as well or better.
 pub(crate) fn split_off_germline_changes(
     locus: &Locus,
     pairs: &[RecruitedPair],

@@ -67,7 +67,7 @@ impl DisjointSets {
     }
 }
 
-/// Groups of labelled pairs, with counts of the pairs that are in no group.
+/// Groups of labelled pairs, with counts of the pairs of skipped groups.
 #[derive(Debug, Default)]
 pub struct GroupedPairs {
     /// For each group, the indices of its labelled pairs, ascending. Groups are sorted by their smallest k-mer rank.
@@ -79,8 +79,9 @@ pub struct GroupedPairs {
 }
 
 /// Groups pairs that share candidate k-mers, directly or through other pairs. `branching` says for each k-mer, by k-mer
-/// rank, whether it is a branching k-mer. Groups of fewer than `min_pairs` pairs are skipped. Groups have no maximum
-/// size, because assembly starts from one k-mer; a group is only a unit of work for one thread.
+/// rank, whether it is a branching k-mer. Groups of fewer than `min_pairs` pairs, and groups without a branching k-mer,
+/// are skipped. Groups have no maximum size, because assembly starts from one k-mer; a group is only a unit of work for
+/// one thread.
 pub fn group_pairs(
     labelled: &[LabelledPair],
     sets: &DisjointSets,

@@ -129,7 +129,7 @@ pub struct GroupAssemblyResult {
 /// Labelled pairs and groups that contain k-mers of a traced variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TracedVariantPairs {
-    /// Number of labelled pairs with k-mers of the variant.
+    /// Number of labelled pairs with k-mers of the variant, without duplicates and recurrent errors.
     pub pairs: usize,
     /// The groups with pairs of the variant: group number, number of pairs of the variant in the group, number of all
     /// pairs in the group.

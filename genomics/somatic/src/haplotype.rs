@@ -3,7 +3,8 @@
 //!
 //! A contig may have several changes. A read of the normal has none of them, a read of a subclone some of them. Both
 //! would fit poorly to a sequence that lacks only one change. Therefore the haplotypes are: all small changes, none of
-//! them, each change alone, and all except each change.
+//! them, all except each change, and, unless there are many, each change alone; and all of these for each side of a
+//! junction as it continues in the normal.
 
 use std::ops::Range;
 

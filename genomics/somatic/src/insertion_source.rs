@@ -6,13 +6,14 @@ use genuma_reads::fasta::Reference;
 use crate::aligned_contig::ContigChange;
 use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide};
 
-/// Maximum number of mismatches between an insertion of `len` bases and the sequence it was copied from.
+/// Maximum number of mismatches, or of mismatches and gap bases in a copy of another locus, between an insertion of
+/// `len` bases and the sequence it was copied from.
 fn max_mismatches(len: usize) -> usize {
     len / 50
 }
 
-/// Maximum distance in bp between an insertion and the sequence it was copied from, in a tandem duplication. A
-/// duplication with new bases in between remains an insertion.
+/// Maximum distance in bp between an insertion and the sequence it was copied from at which it is a tandem duplication
+/// with new bases between the copies. Such a duplication remains an insertion.
 const MAX_SOURCE_DISTANCE_BP: usize = 20;
 
 /// Replaces insertions of 50 bp or more by junctions, if the sequence they were copied from is found: one junction for

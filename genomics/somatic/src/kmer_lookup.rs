@@ -15,7 +15,8 @@ use crate::kmer_map::{KmerMap, StartedKmerLookup};
 pub struct KmerHit {
     /// 0-based position of the k-mer's first base in the read as sequenced.
     pub start: u32,
-    /// Length in bp: k, or more for a repeat k-mer, which covers a tandem repeat with its flanks.
+    /// Length in bp: k, or more for a repeat k-mer, which covers a tandem repeat with its flanks, or a part of it with
+    /// one flank.
     pub span: u32,
     /// K-mer rank: index of the k-mer in the list of searched k-mers.
     pub rank: u32,

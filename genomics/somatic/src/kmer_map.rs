@@ -1,10 +1,10 @@
-//! Hash map from a few million k-mers to their ranks, for lookups of k-mers that have passed the filter of minimizers
-//! ([`crate::kmer_lookup`]).
+//! Hash map from a few million k-mers to their ranks, mainly for lookups of k-mers that have passed the filter of
+//! minimizers ([`crate::kmer_lookup`]).
 //!
 //! Nearly all k-mers that are looked up are absent, so a Bloom filter is tested first. Each k-mer sets three bits in
 //! one 64-bit word, so that a test reads one cache line. With at least 16 bits for each k-mer, about one in a hundred
 //! absent k-mers passes. For large genomes the filter and the table are larger than the CPU caches, so the cache lines
-//! for a batch of lookups are prefetched. The table has more than twice as many slots as k-mers, and contains only
+//! for a batch of lookups are prefetched. The table has at least twice as many slots as k-mers, and contains only
 //! ranks.
 
 use genuma_kmers::prefetch;

@@ -22,7 +22,7 @@ pub struct KnownVariants {
 /// Whether the file of known variants lists an allele, and its population frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum PopulationFrequency {
-    /// No known variants are given, or they do not include changes of this kind (structural variants).
+    /// No known variants are given, or they do not include changes of this kind (junctions and novel sequence).
     #[default]
     NoKnownVariants,
     /// The file of known variants does not list the allele.

@@ -28,7 +28,7 @@ pub struct LabelledPair {
     pub sample: u8,
     /// Bases and qualities of both mates.
     pub mates: [PackedRead; 2],
-    /// Candidate k-mers of each mate, in read order.
+    /// Candidate k-mers of each mate by position; those of tandem repeats come last.
     pub hits: [Vec<KmerHit>; 2],
 }
 
@@ -218,9 +218,9 @@ impl KmerMoleculeCounts {
         }
     }
 
-    /// Returns for each k-mer, by k-mer rank, whether the molecules confirm it as a branching k-mer. For each selector,
-    /// `shares` has the number of molecules divided by the number of pairs, and `error_rates` the measured error rate
-    /// of bases of good quality.
+    /// Returns for each k-mer, by k-mer rank, whether the molecules confirm it as a branching k-mer for at least one
+    /// selector that chose it. For each selector, `shares` has the number of molecules divided by the number of pairs,
+    /// and `error_rates` the measured error rate of bases of good quality.
     ///
     /// A k-mer in too few molecules is confirmed if enough of them have high base quality. If the k-mer was selected by
     /// its number of occurrences, this requires a measured error rate: where mates overlap, a molecule has two
@@ -295,8 +295,8 @@ fn count_carriers(
     }
 }
 
-/// Removes hits that recurrent sequencing errors explain, and pairs without remaining hits. Returns the number of
-/// removed hits.
+/// Removes hits of k-mers that only one molecule of all tumours has, hits that recurrent sequencing errors explain, and
+/// pairs without remaining hits. Returns the number of removed hits.
 ///
 /// A change makes a run of up to k consecutive candidate k-mers in a read, and the k-mers at the ends of the run that
 /// are inside the read are branching k-mers. A wrong base that several reads have makes the same run, but the k-mers at

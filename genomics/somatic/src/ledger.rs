@@ -60,7 +60,7 @@ impl Ledger {
         }
     }
 
-    /// Sum of the counts of all lines with this description; 0 if there is none.
+    /// Sum of the counts of all lines of any stage with this description; 0 if there is none.
     pub fn sum_counts_of_description(&self, description: &str) -> u64 {
         self.lines.iter().filter(|line| line.description == description).map(|line| line.count).sum()
     }

@@ -1,5 +1,5 @@
-//! Calls somatic variants from the reads of tumours and of a normal. The modules are listed in the order of the data
-//! flow; `pipeline` runs them.
+//! Calls somatic variants from the reads of tumours and of a normal, or of tumours alone. The modules are listed in the
+//! order of the data flow; `pipeline` runs them.
 pub mod sample_names;
 pub mod provenance;
 mod minisatellite;

@@ -100,7 +100,7 @@ pub(crate) fn are_changes_clustered(contig: &AlignedContig) -> bool {
 }
 
 /// Natural-log odds of a cluster of mutations over differences of a paralog, which are anywhere on the contig: from the
-/// probability that all are as near to each other by chance. 0 if they are too few.
+/// probability that all are as near to each other by chance. 0 if they are too few or too far apart.
 fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, contig_len: usize) -> f64 {
     let n = ranges.clone().count();
     let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);

@@ -35,18 +35,20 @@ pub struct VariantCall {
     pub tumour_molecules: u32,
     /// Population frequency of the change.
     pub population_frequency: PopulationFrequency,
-    /// Number of normals in the panel that have the change; `None` without a panel.
+    /// Number of normals in the panel that have the change; `None` without a panel, or if it does not apply to the
+    /// change.
     pub panel_normals: Option<u32>,
-    /// Whether the contig continues after the change as the reverse complement of the sequence before it.
+    /// Whether the change may be a fold-back artefact, according to the sequence of the contig.
     pub is_fold_back: bool,
     /// Index of the locus to which the change belongs.
     pub locus: usize,
     /// Index of the change among the changes of the contig.
     pub change_index: usize,
-    /// Representative pairs of the molecules that support the tumour allele, ascending, as indices into the pairs of
-    /// the locus range.
+    /// Representative pairs of the molecules of all samples that support the tumour allele, ascending, as indices into
+    /// the pairs of the locus range.
     pub supporting_pairs: Vec<u32>,
-    /// Small changes that are after this one on the contig and on the same haplotype.
+    /// Small variants that pass, are later in the contig's list of changes and are on the same haplotype; empty if this
+    /// change is not a small variant that passes.
     pub phased_changes: Vec<Change>,
 }
 
@@ -64,7 +66,8 @@ pub struct Locus {
     /// Downsampling factors of the normal and of the deepest tumour: a factor of 4 means that one pair in four was
     /// kept.
     pub downsampling_factors: [u32; 2],
-    /// Indices of the loci that are rivals: other loci with different changes at the same position.
+    /// Indices of the loci that are rivals: other loci with changes near those of this one; of many those with the most
+    /// reads.
     pub rivals: Vec<usize>,
 }
 

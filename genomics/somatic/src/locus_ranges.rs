@@ -33,7 +33,7 @@ const BYTES_PER_PAIR: u64 = 400;
 /// Number of low bits of a pair's ID that number the pairs of one shard; the higher bits are the number of the shard.
 const PAIR_NUMBER_BITS: u32 = 44;
 
-/// Memory that a recruited pair takes, in bytes.
+/// Approximate memory that a recruited pair takes, in bytes.
 pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
     let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
     BYTES_PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
@@ -182,7 +182,7 @@ impl RecruitedPairBuckets {
 /// The recruited pairs of a locus range, in memory.
 #[derive(Debug, Default)]
 struct PairsInMemory {
-    /// The pairs, sorted by sample, name and bases.
+    /// The pairs: those of the normal, then those of all tumours, each sorted by name and bases.
     pairs: Vec<RecruitedPair>,
     /// Indices of the contigs of the locus range.
     contigs: Vec<u32>,

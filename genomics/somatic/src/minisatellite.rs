@@ -29,7 +29,7 @@ const MAX_SHORT_DISTANCE_BP: usize = 6;
 /// short tandem repeat with a few other bases, not a minisatellite. Chosen: of random bases 25 percent do.
 const MIN_SHORT_REPEAT_PERCENT: usize = 60;
 
-/// Drop of the score at which the extension of a repeat over other bases ends. Chosen: four other bases in a row.
+/// Maximum drop of the score over which a repeat is extended. Chosen: four other bases in a row.
 const MAX_EXTENSION_SCORE_DROP: i32 = 8;
 
 /// Number of seed positions that are tested together.

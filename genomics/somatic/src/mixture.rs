@@ -1,4 +1,4 @@
-//! Learns the odds of two kinds of alleles from all alleles of a call.
+//! Learns the odds of two kinds of alleles from alleles of a call.
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 
@@ -16,9 +16,9 @@ pub(crate) struct KindOdds {
 }
 
 impl KindOdds {
-    /// Learns the odds from all alleles by expectation–maximisation. `log_ratios` has for each allele the natural-log
-    /// likelihood ratio of the first kind over the second. `prior_share` is the prior share of the first kind; it
-    /// weighs as much as `prior_weight` alleles.
+    /// Learns the odds from the given alleles by expectation–maximisation. `log_ratios` has for each allele the
+    /// natural-log likelihood ratio of the first kind over the second. `prior_share` is the prior share of the first
+    /// kind; it weighs as much as `prior_weight` alleles.
     pub(crate) fn learn(log_ratios: &[f64], prior_share: f64, prior_weight: f64) -> KindOdds {
         let total = log_ratios.len() as f64 + prior_weight;
         let prior = [prior_share * prior_weight, (1.0 - prior_share) * prior_weight];

@@ -1,4 +1,5 @@
-//! Duplicates: read pairs whose mates start at the same positions come from one molecule.
+//! Duplicates: read pairs of one sample whose mates start with the same bases, and whose UMIs are similar, come from
+//! one molecule.
 //!
 //! Duplicates share damage and PCR errors of their molecule, but have independent sequencing errors. So their evidence
 //! is combined, and a molecule counts once.

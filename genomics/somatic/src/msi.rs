@@ -22,7 +22,7 @@ use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MicrosatelliteInstability {
     /// Number of assessed repeats: repeats of the reference in which a length change would probably be called. Repeats
-    /// of at least five copies of 1 to 6 bp, 10 to 80 bp long, are considered.
+    /// of at least five copies of 1 to 6 bp, 10 to 80 bp long, are considered; with targets, only those in targets.
     pub tracts: u64,
     /// Number of considered repeats that are not assessed, because a length change would probably not be called.
     pub not_assessable: u64,
@@ -35,7 +35,7 @@ pub struct MicrosatelliteInstability {
 /// Properties of a tumour sample that determine whether a length change of a tandem repeat is detected.
 #[derive(Debug, Clone, Copy)]
 pub struct LengthChangeDetectionConditions<'a> {
-    /// Modal depth of the tumour's k-mers, without duplicates.
+    /// Modal depth of the tumour's k-mers (with targets, the median depth in them), without duplicates.
     pub kmer_depth: f64,
     /// Read length in bases.
     pub read_len_bases: usize,

@@ -54,7 +54,7 @@ impl NormalSequences {
 }
 
 /// Assembles the normal sequences of a contig from all normal reads that agree with its flanks. Empty if the contig has
-/// no novel sequence.
+/// no novel sequence, or if fewer than three reads agree with either flank.
 pub fn assemble_normal_sequences(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
     stack_and_join(locus, pairs, StackedReads::All).clamp_flanks()
 }

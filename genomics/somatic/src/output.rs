@@ -157,7 +157,7 @@ fn normal_allele<'a>(contig: &AlignedContig, finding: &'a ContigChange) -> &'a [
     all.get(start..end).unwrap_or_default()
 }
 
-/// A read pair that supports the tumour allele of at least one call.
+/// A read pair, the representative of its molecule, that supports the tumour allele of at least one call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SupportingPair {
     /// Positions of all calls that the pair supports: index of the sequence and 0-based position, sorted. A junction
@@ -212,10 +212,10 @@ const SUPPORTING_READS: &str = "supporting reads'";
 /// Number of pairs that one thread copies at a time.
 const PAIRS_PER_CHUNK: usize = 256;
 
-/// Returns the pairs that support the tumour allele of any call, passed or not, each pair once. The iterator yields
-/// them in portions that follow each other in the genome; within a portion they are sorted by position, sample, name
-/// and bases. Portions that do not fit in `memory` bytes are spilled to the folder `work`. The division into portions
-/// depends on the calls only.
+/// Returns the pairs, without duplicates, that support the tumour allele of any call, passed or not, each pair once.
+/// The iterator yields them in portions that follow each other in the genome; within a portion they are sorted by
+/// position, sample, name and bases. Portions that do not fit in `memory` bytes are spilled to the folder `work`. The
+/// division into portions depends on the calls only.
 ///
 /// # Errors
 /// Spilled data cannot be written or read.

@@ -6,8 +6,8 @@ use genuma_reads::{ReadPair, TrimCounts, Trimmer};
 
 use crate::tandem_repeat;
 
-/// Prepares read pairs for counting: trims adapters and low-quality tails, and adds the artificial k-mers of tandem
-/// repeats ([`tandem_repeat`]).
+/// Prepares read pairs for counting: trims adapters, low-quality tails and poly-G tails, and adds the artificial k-mers
+/// of tandem repeats ([`tandem_repeat`]).
 #[derive(Debug)]
 pub(crate) struct PairPreprocessor {
     k: u32,
@@ -26,7 +26,8 @@ impl PairPreprocessor {
         self.trimmers.iter().map(Trimmer::counts)
     }
 
-    /// Packed bases of both mates of the last pair of a sample, before trimming.
+    /// Packed bases of both mates of the last pair of a sample: without low-quality tails, but with adapters and poly-G
+    /// tails.
     pub fn packed_bases_of_last_pair(&self, sample: u8) -> [Bases<'_>; 2] {
         self.trimmers[usize::from(sample)].packed_mates_before_adapter_trimming()
     }

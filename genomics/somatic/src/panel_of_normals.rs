@@ -173,7 +173,7 @@ impl PanelCounts {
     /// Sets [`VariantCall::panel_normals`] of each call, and adds a filter if enough normals have the change. For a
     /// length change of a tandem repeat twice as many normals are required, because these lengths differ between
     /// people. Calls whose unchanged sequence has many copies in the reference `genome` are not filtered; without a
-    /// reference, calls that k-mer depths show to be in a repeat.
+    /// reference, calls that k-mer depths show to be in a repeat. Their number of normals becomes `None`.
     pub fn annotate_and_filter_calls(
         &self,
         loci: &[Locus],

@@ -35,7 +35,8 @@ impl<'a> ContigIndex<'a> {
         ContigIndex { k, contigs, by_kmer }
     }
 
-    /// Whether one of the indexed contigs contains the novel sequence of `contig` and has at least as many pairs.
+    /// Whether one of the indexed contigs contains the novel sequence of `contig`, from its first to its last novel
+    /// base, and has at least as many pairs. True if `contig` has no novel base.
     fn has_novel_sequence(&self, contig: &Contig) -> bool {
         let novel = |at: &usize| contig.novel[*at];
         let (Some(first), Some(last)) = ((0..contig.novel.len()).find(novel), (0..contig.novel.len()).rfind(novel))
@@ -54,9 +55,10 @@ impl<'a> ContigIndex<'a> {
     }
 }
 
-/// Assembles a group: the pairs of all tumours pooled and, if there are several tumours, those of each tumour. Keeps a
-/// contig of a single tumour if it has more pairs than the pooled contigs with the same novel sequence. `branching`
-/// says for each k-mer, by k-mer rank, whether it is a branching k-mer.
+/// Assembles a group: the pairs of all tumours pooled and, if there are several tumours, those of each tumour with at
+/// least [`MIN_CONTIG_PAIRS`] pairs in the group. Keeps a contig of a single tumour if it has more pairs than the
+/// pooled contigs with the same novel sequence. `branching` says for each k-mer, by k-mer rank, whether it is a
+/// branching k-mer.
 pub(crate) fn assemble_pooled_and_per_tumour(
     group: &[u32],
     pairs: &[LabelledPair],

@@ -1,5 +1,4 @@
-//! Runs a call in one process: the units, their threads and their order. The stages themselves are single-threaded
-//! and without side effects.
+//! Runs a call in one process: the units in their order, and what each passes to the next.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -245,7 +244,7 @@ impl CallJob {
     }
 
     /// Opens the packed reads of the first pass. `None` if they are missing or incomplete; later passes then read the
-    /// input files, and a warning is logged.
+    /// input files, and a warning is logged if there is one to come.
     fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
         let path = count::packed_reads_path(&self.store);
         let copy = PackedReads::open(&path, copied)?;

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// An input file of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
-    /// What the file is: the name of the sample whose reads it has, or `screen`, `panel`, `known`, `targets` or `gff`.
+    /// What the file is: the name of the sample whose reads it has, or `screen`, `panel`, `known`, `targets`, `gff` or
+    /// `signatures`. The reference is not listed.
     pub role: String,
     /// Absolute path of the file; `-` for standard input.
     pub path: String,

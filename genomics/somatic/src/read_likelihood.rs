@@ -88,8 +88,8 @@ fn placement_log_likelihood(
     Some((sum, differing))
 }
 
-/// Computes the likelihoods of the reads of a contig on all haplotypes. Leaves out reads with too many mismatches to
-/// every haplotype.
+/// Computes the likelihoods of the reads of a contig on all haplotypes. Leaves out reads with too many mismatches and
+/// indel errors on the haplotype that they fit best.
 pub fn compute_read_likelihoods<'a>(
     haplotypes: &[Haplotype],
     placed_reads: &[PlacedRead],
@@ -168,8 +168,8 @@ impl PlacementHaplotypes<'_> {
 struct ReadFit {
     /// Natural logarithm of P(read | haplotype), for each haplotype of the contig.
     log_likelihoods: Vec<f64>,
-    /// Number of mismatches of good quality on the haplotype with the highest likelihood; `u32::MAX` if the read cannot
-    /// be placed.
+    /// Number of mismatches of good quality, and of indel errors, on the haplotype with the highest likelihood;
+    /// `u32::MAX` if the read cannot be placed.
     num_mismatches: u32,
     /// Contig position of the read's first base on the contig itself and on the best haplotype, as in
     /// [`ReadLikelihoods::starts`].

@@ -89,8 +89,8 @@ impl ReadPasses<'_> {
         })
     }
 
-    /// Passes the pairs of all samples that contain recruiting k-mers to `put`, and counts the recruiting k-mers in
-    /// `seen`.
+    /// Passes the pairs of all samples, or of the tumours if there is no normal, that contain recruiting k-mers to
+    /// `put`, unless downsampling drops them. Counts the recruiting k-mers of all these pairs in `seen`.
     ///
     /// # Errors
     /// Reads cannot be read, or `put` fails.
@@ -111,7 +111,8 @@ impl ReadPasses<'_> {
     }
 
     /// Reads the pairs of the samples from number `first` on, trimmed as in the first pass, in any order. `may_use`
-    /// decides from the bases of a pair (its qualities may be missing) whether the whole pair is passed to `each`.
+    /// decides from the bases of a pair (which may be untrimmed, and without qualities) whether the whole pair is
+    /// passed to `each`.
     fn run_pass(
         &self,
         first: u8,

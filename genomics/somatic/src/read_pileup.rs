@@ -42,7 +42,7 @@ pub struct PileupInput<'a> {
     pub change: &'a ContigChange,
     /// Reads placed on the contig, sorted by pair.
     pub reads: &'a [PlacedRead],
-    /// The pairs that reads and votes refer to, sorted by sample and name.
+    /// The pairs that reads and votes refer to: those of the normal, then those of all tumours by name.
     pub pairs: &'a [RecruitedPair],
     /// One vote for each read pair, duplicates included.
     pub votes: &'a [MoleculeVote],
@@ -85,8 +85,9 @@ struct AlignedRead<'s> {
     score: i32,
 }
 
-/// Builds the read pileup of a change with at most 30 reads of each sample: first the reads with the change, then the
-/// others, by name. `is_copy` returns whether the pair with a given index is a PCR duplicate of another pair.
+/// Builds the read pileup of a change with at most 30 reads of each sample: first the reads with the change, then those
+/// without it, then undecided ones; in each group duplicates last. `is_copy` returns whether the pair with a given
+/// index is a duplicate of another pair.
 pub fn build_pileup(input: &PileupInput<'_>, is_copy: impl Fn(u32) -> bool) -> EventPileup {
     let columns = PileupColumns::for_change(&input.contig.seq, input.change);
     let mut rows = Vec::new();

@@ -1,13 +1,14 @@
-//! Recruiting, the third pass over the reads: collects every pair of all samples that overlaps a change, whichever
-//! allele it has.
+//! Recruiting, the third pass over the reads: collects the pairs of all samples that overlap a change, whichever allele
+//! they have.
 //!
 //! Three kinds of k-mers recruit pairs for a contig: k-mers next to the novel sequence, which both alleles have; k-mers
 //! of the novel sequence, which only the tumour has; and k-mers across the position of the change without the change,
-//! which the normal has. Only unique k-mers are used, which occur once in the genome. Copies are counted in the genome,
-//! not in the reads, so amplified loci keep their reads. In a repeat, where no k-mer near the change is unique, k-mers
-//! farther away are used: they identify a pair by one mate, and the other mate gives the evidence.
+//! which the normal has. Only unique k-mers are used, which occur once in the genome, or, with changed bases, not at
+//! all; k-mers with a few copies are used for a contig without unique ones. Copies are counted in the genome, not in
+//! the reads, so amplified loci keep their reads. In a repeat, where no k-mer near the change is unique, k-mers farther
+//! away are used: they identify a pair by one mate, and the other mate gives the evidence.
 //!
-//! At a locus of extreme depth a half, a quarter or an eighth of the pairs is kept. A hash of the pair's name
+//! At a locus of extreme depth a half of the pairs, a quarter, an eighth and so on is kept. A hash of the pair's name
 //! decides, so the choice does not depend on the order of the reads.
 
 use std::cmp::Ordering;
@@ -45,8 +46,8 @@ const DOWNSAMPLING_MIN_PAIRS: u32 = 4096;
 const MAX_CONTIGS_PER_KMER: usize = 64;
 /// Number of contigs in one unit of parallel work.
 const CONTIGS_PER_BLOCK: usize = 256;
-/// Maximum number of copies of a recruiting k-mer in the genome. If all k-mers of a contig have more copies, the contig
-/// is left out: its reads would fit all copies. Copies are counted up to this number plus 1.
+/// Maximum number of copies of a recruiting k-mer in the genome. If all k-mers of a contig without changed bases have
+/// more copies, the contig is left out: its reads would fit all copies. Copies are counted up to this number plus 1.
 const MAX_KMER_COPIES: u8 = 32;
 
 /// A recruiting k-mer (its rank) that occurs on a contig.
@@ -67,10 +68,10 @@ pub struct RecruitingKmers {
     occurrences: Vec<KmerOccurrence>,
     /// For each k-mer rank the index of its first occurrence in `occurrences`; then the number of all occurrences.
     starts: Vec<u32>,
-    /// Whether the copies of the k-mers in the genome were counted, so that all recruiting k-mers are unique. False
-    /// without a reference.
+    /// Whether the copies of the k-mers in the genome were counted, so that all recruiting k-mers are unique, except
+    /// those of contigs without a unique one. False without a reference.
     are_unique: bool,
-    /// Number of contigs without a unique k-mer.
+    /// Number of contigs without a unique k-mer, including those that were left out.
     pub(crate) contigs_without_unique_kmer: u64,
     /// Indices of the contigs that were left out, ascending, in the list given to
     /// [`RecruitingKmers::select_recruiting_kmers`]: contigs in repeats with so many copies that all of their k-mers
@@ -88,7 +89,7 @@ pub struct RecruitingKmerIndex {
     occurrences: Vec<KmerOccurrence>,
     /// For each k-mer rank the index of its first occurrence in `occurrences`; then the number of all occurrences.
     starts: Vec<u32>,
-    /// Whether all k-mers are known to be unique in the genome.
+    /// Whether the copies of the k-mers in the genome were counted: see [`RecruitingKmers`].
     are_unique: bool,
 }
 
@@ -112,7 +113,8 @@ impl RecruitingKmerCounts {
         self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
 
-    /// Adds the counts of the same k-mers from another shard. Returns false if the numbers of counts differ.
+    /// Adds the counts of the same k-mers from another shard. Returns false if the numbers of counts differ; the sums
+    /// are then unusable.
     pub fn merge_shard_counts(&self, counts: &[u32]) -> bool {
         for (pair_counts, &n) in self.counts.iter().zip(counts) {
             pair_counts.fetch_add(n, Relaxed);
@@ -215,7 +217,7 @@ struct RecruitingKmerCandidate {
 #[derive(Clone)]
 struct SelectedKmers {
     kmers: Vec<u64>,
-    /// Whether the contig has candidate k-mers but none of them is unique.
+    /// Whether the contig has candidates for recruiting k-mers but none of them is unique.
     has_no_unique_kmer: bool,
 }
 
@@ -315,7 +317,8 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
 
 impl RecruitingKmers {
     /// Selects the recruiting k-mers of `contigs`, and removes from the list the contigs that are in repeats with too
-    /// many copies. `genome` shows which k-mers are unique; without it all k-mers are used.
+    /// many copies. Contigs at crowded positions stay in the list, without recruiting k-mers. `genome` shows which
+    /// k-mers are unique; without it all k-mers are used.
     pub fn select_recruiting_kmers(
         contigs: &mut Vec<AlignedContig>,
         k: u32,
@@ -516,7 +519,7 @@ impl RecruitingKmerIndex {
         pair.contigs.dedup();
     }
 
-    /// Number of pairs at each contig in each sample: the maximum count of the contig's k-mers if all are unique;
+    /// Number of pairs at each contig in each sample: the maximum count of the contig's k-mers with a reference;
     /// otherwise the median, because a repeat among the k-mers says nothing about the locus.
     fn contig_depths(&self, pair_counts: &[u32], samples: usize, contigs: usize) -> Vec<u32> {
         let mut all: Vec<Vec<u32>> = vec![Vec::new(); contigs * samples];

@@ -24,8 +24,8 @@ const CHUNK_BASES: usize = 256 << 10;
 /// every half of it, so that one of them holds each repeat of a read.
 const REPEAT_WINDOW_BASES: usize = 512;
 
-/// For each searched k-mer, by k-mer rank, whether the reference contains it on either strand; with those of tandem
-/// repeats. `meter` shows the number of bases read.
+/// For each searched k-mer, by k-mer rank, whether the reference contains it on either strand, also as an artificial
+/// k-mer of a tandem repeat. `meter` shows the number of bases read.
 ///
 /// # Errors
 /// The reference cannot be read.

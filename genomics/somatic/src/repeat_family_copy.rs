@@ -1,5 +1,5 @@
-//! Filters the changes of contigs that are a copy of another member of the repeat family, inserted here, as mobile
-//! elements are.
+//! Filters the small variants of contigs that are a copy of another member of the repeat family, inserted here, as
+//! mobile elements are.
 
 use crate::change::{change_sort_position, is_small_variant};
 use crate::genotype::{Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
@@ -82,8 +82,8 @@ impl DivergentChanges {
     }
 }
 
-/// Filters the small variants of contigs that are a copy of another member of the repeat family. `calls` must be
-/// grouped by locus.
+/// Adds the filter `divergent` to the small variants of contigs that are a copy of another member of the repeat family.
+/// `calls` must be grouped by locus.
 pub(crate) fn filter_repeat_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
     let filter = |own: &mut [VariantCall]| {
         own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {

@@ -21,8 +21,8 @@ pub(crate) struct RepeatLengthChange<'a> {
     pub repeat: RepeatRange,
     /// Length of the repeat in the tumour, in bases.
     pub tumour_len: usize,
-    /// Lengths of the repeat in bases: those of the normal's alleles (one or two), and of other tumour alleles with
-    /// more reads.
+    /// Lengths of the repeat in bases: those of the normal's alleles (usually one or two; the length before the change
+    /// if its reads show none), and of other tumour alleles with more reads.
     pub other_lens: Vec<usize>,
     /// Number of the normal's reads that show a length of the repeat, and number of those that show the tumour's
     /// length.

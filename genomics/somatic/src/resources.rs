@@ -16,7 +16,8 @@ pub struct CallParams {
     pub k: u32,
     /// Minimum Phred quality: k-mers with a base below it are not counted.
     pub min_base_quality: u8,
-    /// Minimum number of occurrences of a candidate k-mer in the tumour.
+    /// Minimum number of occurrences of a candidate k-mer in the tumour, or in all tumours pooled; raised if errors
+    /// explain as many.
     #[serde(alias = "least_tumour")]
     pub min_tumour_count: u32,
     /// Minimum somatic quality (Phred) of a call that passes.
@@ -43,8 +44,8 @@ pub struct Resources {
 
 impl Resources {
     /// Parameters of the k-mer counter. `reference` is the number of reference bases, `None` without a reference. Part
-    /// of the memory is reserved for the candidate k-mers and the k-mer sketch of each tumour. K-mers that do not fit
-    /// in memory are spilled to the folder `work`.
+    /// of the memory, at most half, is reserved for the candidate k-mers and the k-mer sketch of each tumour and for
+    /// other allocations. K-mers that do not fit in memory are spilled to the folder `work`.
     pub fn kmer_count_params(
         &self,
         params: &CallParams,
@@ -66,8 +67,8 @@ impl Resources {
         }
     }
 
-    /// Number of bytes that may be allocated now: the memory budget minus resident memory and a reserve for small
-    /// allocations.
+    /// Number of bytes that may be allocated now: the memory budget minus resident memory (half of the budget if it is
+    /// unknown) and a reserve for small allocations.
     pub fn allocatable_memory_bytes(&self) -> u64 {
         let resident = timeline::resident_bytes().unwrap_or(self.memory / 2);
         self.memory.saturating_sub(resident + RESERVED_BYTES)

@@ -80,11 +80,11 @@ const MIN_UNPLACED_CONTIGS: u64 = 4;
 /// value, more calls with few contigs get no warning.
 const UNPLACED_DEVIATIONS: f64 = 1.96;
 
-/// Minimum number of roots with an allele that only the normal has, for a warning that the samples are exchanged. Each
+/// Minimum number of roots with a minor own allele of the normal, for a warning that the samples are exchanged. Each
 /// change is next to two roots. Chosen: the few changes of blood cells (clonal haematopoiesis) stay below.
 const MIN_EXCHANGED_ROOTS: u64 = 20;
-/// Minimum ratio of the number of roots with an allele that only the normal has to that of roots with an allele that
-/// only the tumour has, for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
+/// Minimum ratio of the number of roots with a minor own allele of the normal to that of roots with one of the tumour,
+/// for a warning that the samples are exchanged. Chosen: a lower ratio has other causes.
 const MIN_EXCHANGED_RATIO: u64 = 10;
 /// Minimum ratio of minor to balanced own alleles of the normal, for a warning that the samples are exchanged. Germline
 /// alleles that the tumour lost are balanced in the normal: by the binomial distribution 0.18 of them at a depth of 15
@@ -97,7 +97,7 @@ const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 /// more samples.
 const MIN_KMER_DEPTH: f64 = 8.0;
 /// Minimum k-mer depth of a sample for results that are not withheld. Chosen: below it the normal has no read at many
-/// sites, and the peak of the k-mer spectrum cannot be told from sequencing errors. A higher value withholds the results
+/// sites, and the peak of the k-mer spectrum cannot be distinguished from sequencing errors. A higher value withholds the results
 /// of more samples.
 const MIN_MEANINGFUL_KMER_DEPTH: f64 = 3.0;
 
@@ -105,7 +105,8 @@ const MIN_MEANINGFUL_KMER_DEPTH: f64 = 3.0;
 /// samples have no somatic changes but those of blood cells.
 const MAX_CALLS_OF_EXCHANGED_SAMPLES: usize = 2;
 
-/// Determines the warnings on a finished call; empty if nothing is wrong.
+/// Determines the warnings on a finished call, of all topics that are not known from the inputs alone; empty if nothing is
+/// wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let shallow = find_shallow_samples(finished);
     if shallow.iter().any(|warning| warning.withholds_results) {
@@ -240,7 +241,13 @@ fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Optio
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
 
+<<<<<<< HEAD
 /// Returns a warning if the normal has somatic changes, as a tumour has, and one of the tumours has hardly any.
+=======
+/// Returns a warning if the normal has somatic changes, as a tumour has, and the first tumour has hardly any. The
+/// results are withheld if the contamination of the normal is known, so that the changes are not alleles of another
+/// person.
+>>>>>>> afb71e505e945117589f98573bfc55d3957e851d
 fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     let is_passed = |event: &&Event| event.calls[0].genotype.filters.is_empty();
     let num_passed = finished.events.iter().filter(is_passed).count();

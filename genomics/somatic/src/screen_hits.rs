@@ -21,7 +21,7 @@ use crate::vcf_record::{self, VcfRecord};
 /// A call whose inserted sequence comes from a screened sequence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScreenHit {
-    /// ID of the call in the VCF.
+    /// ID of the event: `g1` for the first.
     pub id: String,
     /// Name of the reference sequence on which the call is.
     pub chrom: String,
@@ -29,9 +29,11 @@ pub struct ScreenHit {
     pub pos: u64,
     /// Name of the screened sequence: the first word of its FASTA header.
     pub name: String,
-    /// Position in the screened sequence (1-based) of the first inserted base, which is next to `pos`.
+    /// Position in the screened sequence (1-based) of the first base of the first shared k-mer, read from the retained
+    /// bases on.
     pub sequence_pos: u64,
-    /// Whether the inserted sequence continues along the forward strand of the screened sequence, as in the FASTA file.
+    /// Whether the inserted sequence, in the direction of the genome, continues along the forward strand of the
+    /// screened sequence, as in the FASTA file.
     pub forward: bool,
     /// Number of k-mers of the inserted sequence that the screened sequence has, and number of all k-mers of the
     /// inserted sequence.
@@ -161,9 +163,9 @@ fn find_best_sequence(
     Some(BestSequence { name, ends, forward: first.3, kmers: [n as u64, all as u64] })
 }
 
-/// Position (1-based) in the screened sequence of the inserted base next to the retained bases, and whether the
-/// inserted sequence continues from there along the forward strand of the screened sequence, in the direction of the
-/// genome.
+/// Position (1-based) in the screened sequence of the base of the first shared k-mer that is nearest to the retained
+/// bases, and whether the inserted sequence continues from there along the forward strand of the screened sequence, in
+/// the direction of the genome.
 fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, bool) {
     let [first, _] = best.ends;
     // The sequence of a loose end is read away from it.

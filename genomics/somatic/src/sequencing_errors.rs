@@ -341,7 +341,8 @@ pub struct SubstitutionRate {
     pub share: f64,
 }
 
-/// Error rates estimated from the samples, for the report. Rates based on too few bases or repeats are left out.
+/// Error rates estimated from the samples, for the report. Rates based on too few bases, and slippage rates of repeat
+/// classes without reads, are left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EstimatedErrorRates {
     /// Error rates by base quality, sorted by quality.
@@ -405,7 +406,7 @@ pub struct ErrorModel {
 
 impl ErrorModel {
     /// Builds the model. The error probability of a base is that of its reported quality, or the measured error rate of
-    /// its quality or orientation if that is higher.
+    /// its quality if that is higher. Fields that these counts do not determine have their defaults.
     pub fn from_counts(error_counts: &BaseErrorCounts, slippage: SlippageModel) -> ErrorModel {
         let error = |q: usize| {
             // docs/model/error_model.md (1)

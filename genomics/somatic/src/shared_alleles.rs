@@ -1,5 +1,5 @@
-//! Learns from all calls how frequent alleles are that normal and tumour share (positions with many errors, copies of a
-//! sequence, mosaics) compared with mutations, and limits the qualities accordingly. Formula (27) of
+//! Learns from the small variants how frequent alleles are that normal and tumour share (positions with many errors,
+//! copies of a sequence, mosaics) compared with mutations, and limits their qualities accordingly. Formula (27) of
 //! `docs/model/genotype.md`.
 
 use crate::change::is_small_variant;
@@ -16,9 +16,9 @@ fn learn_shared_odds(against_shared: &[f64]) -> KindOdds {
     KindOdds::learn(&log_ratios, p.shared_allele_share, p.shared_odds_weight)
 }
 
-/// Learns the odds of shared alleles over mutations from the small changes, and corrects their log-odds over shared
-/// alleles. Where shared alleles are more frequent than mutations, this limits the qualities. Calls below `min_quality`
-/// get the filter.
+/// Learns the odds of shared alleles over mutations from those small variants whose limits show no error and no
+/// germline variant, and corrects the log-odds of all small variants over shared alleles. Where shared alleles are more
+/// frequent than mutations, this limits the qualities. Small variants below `min_quality` get the filter `low_quality`.
 pub(crate) fn limit_quality_by_shared_alleles(calls: &mut [VariantCall], min_quality: f64) {
     let is_allele = |limits: &QualityLimits| {
         limits.against_error > 0.0 && limits.against_germline > 0.0 && limits.against_shared.is_finite()

@@ -57,8 +57,8 @@ impl ShortHomopolymerReadCounts {
     }
 
     /// Estimates the rates at which homopolymers of each length are read shorter, and longer. No rates are known if all
-    /// lengths have too few reads, or so few errors that other causes explain them. A length with too few reads gets
-    /// the rates of the nearest length.
+    /// lengths up to `max_bases_of_frequent_errors` have too few reads, or so few errors that other causes explain
+    /// them. A length with too few reads gets the rates of the nearest length.
     pub(crate) fn estimate_rates(&self) -> ShortHomopolymerRates {
         let p = &SLIPPAGE_MODEL_PARAMS;
         let num_reads = |counts: &[u64; 3]| counts.iter().sum::<u64>();
@@ -88,7 +88,7 @@ impl ShortHomopolymerReadCounts {
 }
 
 /// For each homopolymer length the rates at which it is read shorter, and longer; `None` if the library has hardly any
-/// length errors.
+/// length errors or too few reads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShortHomopolymerRates([Option<[SlippageRate; 2]>; NUM_SHORT_LENGTHS]);
 

@@ -2,8 +2,9 @@
 //! a repeat in a read.
 //!
 //! A polymerase that slips in a repeat inserts or omits a unit; this is more frequent in long repeats. The rates are
-//! estimated from the samples' own reads: those of the normal at repeats next to the changes. A prior weighs as much as
-//! 100 reads: the rates of PCR-free libraries, scaled by the factor by which this library slips more.
+//! estimated from the samples' own reads: those of the normal, or of the tumours if there is no normal, at repeats next
+//! to the changes. A prior weighs as much as 100 reads: the rates of PCR-free libraries, scaled by the factor by which
+//! this library slips more.
 
 use serde::{Deserialize, Serialize};
 
@@ -340,12 +341,12 @@ pub struct SlippageRate {
     pub log_spread: f64,
 }
 
-/// Slippage rates of all repeat classes (unit length, number of copies) in a pair of samples.
+/// Slippage rates of all repeat classes (unit length, number of copies) in the samples of a call.
 #[derive(Debug, Clone)]
 pub struct SlippageModel {
     /// Rates at which a repeat is read too short, and too long; indexed by repeat class (unit length, copies).
     rates: Vec<[SlippageRate; 2]>,
-    /// Number of reads of the normal from which the rates of each repeat class were estimated.
+    /// Number of reads of each repeat class that were counted in the normal, or in the tumours without a normal.
     reads: Vec<u64>,
 }
 
@@ -356,7 +357,7 @@ pub struct RepeatClassSlippage {
     pub unit: u8,
     /// Number of copies; the highest number includes longer repeats.
     pub copies: u8,
-    /// Number of reads of the normal that were counted.
+    /// Number of reads that were counted, of the normal, or of the tumours without a normal.
     pub reads: u64,
     /// Slippage rate: share of the reads over a repeat that show fewer units than the allele has.
     pub shorter: f64,

@@ -1,10 +1,11 @@
-//! Length changes of tandem repeats longer than k, counted as k-mers made from the repeat's flanks.
+//! Length changes of tandem repeats, counted as artificial k-mers made from the repeat's flanks.
 //!
 //! A length change inside a repeat of k bases or more makes no new k-mer. Only the distance between the two flanks
-//! changes. So each read that contains a repeat and both of its flanks adds one artificial k-mer to the count. The
-//! middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length. The 16 k-mers
-//! with one root (first base, last base) are 16 lengths, and the counter compares the samples at this root as at any
-//! other root.
+//! changes. So each read that contains a repeat of 16 bp or more and both of its flanks adds one artificial k-mer to
+//! the count. The middle of this k-mer (its root) is a hash of the flanks; its first and last base encode the length.
+//! The 16 k-mers with one root (first base, last base) are 16 lengths, and the counter compares the samples at this
+//! root as at any other root. A read with one flank of a minisatellite adds other artificial k-mers
+//! ([`for_each_repeat_kmer`]).
 
 use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
@@ -138,7 +139,7 @@ fn may_contain_repeat(read: PackedBases<'_>, bases: usize) -> bool {
     may_repeat
 }
 
-/// Calls `each` with every short tandem repeat of at least [`MIN_REPEAT_BP`] in a read, in order of start, and then
+/// Calls `each` with every short tandem repeat of at least 16 bp and three units in a read, in order of start, and then
 /// with every minisatellite. `read` is the packed form of `seq`.
 pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(TandemRepeat)) {
     if may_contain_repeat(read, seq.len()) {
@@ -186,13 +187,15 @@ fn extend_repeat(seq: &[u8], at: usize, unit: usize) -> TandemRepeat {
 /// The artificial k-mer of a tandem repeat with its flanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatKmer {
-    /// Position of the first base of the left flank in the read.
+    /// Position in the read of the first base that the k-mer encodes: of the left flank, or of the repeat's last bases
+    /// if only the right flank is encoded.
     pub start: usize,
-    /// Length in bp from the start of the left flank to the end of the right flank in the read.
+    /// Length in bp of the encoded bases in the read: the repeat with both flanks, or a part of it with one flank.
     pub span_bp: usize,
     /// The canonical artificial k-mer, which encodes the hash of the flanks and the length of the repeat.
     pub kmer: u64,
-    /// Whether the flanks were hashed in the orientation of the read, rather than reverse-complemented.
+    /// Whether the flanks were hashed in the orientation of the read, rather than reverse-complemented. With one flank:
+    /// whether it is the left one.
     pub forward: bool,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A sample of the k-mers of each target (target markers) is counted when the k-mer counter passes each root, as for
 //! the marker k-mers of contigs ([`genuma_pair::marker_kmers`]). A k-mer belongs to the target that contains its middle
-//! base, so targets shorter than k have markers too. A k-mer is a marker only if the reference has it once. The cost is
-//! linear in the bases of targets and reference and in the number of roots.
+//! base, so targets shorter than k have markers too. A k-mer is a marker only if the reference has it once and no other
+//! marker has its root. The cost is linear in the bases of targets and reference and in the number of roots.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -57,11 +57,11 @@ impl TargetsOption {
 }
 
 /// Maximum number of marker k-mers of all targets together; if the targets have more k-mers, these are sampled by their
-/// hash. Chosen: a panel of 2 Mbp uses all its k-mers, an exome one in ten, and they take about 110 MB of memory for
+/// hash. Chosen: a panel of 2 Mbp uses all its k-mers, an exome one in ten, and they take about 140 MB of memory for
 /// two samples.
 const MAX_SAMPLED_MARKERS: u64 = 1 << 22;
-/// Number of marker k-mers that are taken from each target even if k-mers are sampled, if it has as many. Chosen: the
-/// median of fewer counts is imprecise.
+/// Number of k-mers that are tested as markers in each target even if k-mers are sampled, if it has as many. Chosen:
+/// the median of fewer counts is imprecise.
 const MIN_MARKERS_PER_TARGET: usize = 16;
 
 /// Minimum depth at which a base counts as well covered: that of usual reports on exomes (Picard CollectHsMetrics
@@ -174,7 +174,7 @@ impl TargetMarkers {
         (self.slots.len() * (MARKER_BYTES + 2 * self.counts.len())) as u64
     }
 
-    /// Stores the counts of a root if it is that of a marker. Each root must be passed once.
+    /// Stores the counts of the marker with this root, at most 65,535, if there is one. Each root must be passed once.
     #[inline]
     pub(crate) fn record_root_counts<const S: usize>(&self, root: &RootCounters<S>) {
         if let Some(rank) = self.roots.rank_of_kmer(root.root) {
@@ -273,7 +273,7 @@ pub(crate) struct DepthConversionReadProperties {
 /// Depth of one target in all samples. The vectors are indexed by sample, the normal first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetDepth {
-    /// Number of marker k-mers. If it is 0, the depth is unknown, because each k-mer of the target occurs several times
+    /// Number of marker k-mers. If it is 0, the depth is unknown: usually each k-mer of the target occurs several times
     /// in the reference.
     pub num_markers: u32,
     /// Base depth in each sample: the median k-mer depth of the markers, converted. Duplicates count.
@@ -427,7 +427,7 @@ pub struct CallTargetSummary {
     pub targets: u64,
     /// Number of bases of the targets, without padding.
     pub bases: u64,
-    /// Number of targets with an unknown depth, because each of their k-mers occurs several times in the reference.
+    /// Number of targets with an unknown depth: usually each of their k-mers occurs several times in the reference.
     pub not_assessed: u64,
     /// For each tumour, number of target bases that are callable in it and in the normal.
     pub callable_bases: Vec<u64>,

@@ -25,7 +25,8 @@ pub struct TumourAlleleCounts {
     pub substitution: u8,
 }
 
-/// Numbers of roots at which one sample has an own allele: an allele that it clearly has and the other sample lacks.
+/// Numbers of roots at which one sample has an own allele: an allele that it clearly has and the other sample lacks,
+/// except for few occurrences that may be errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnAlleleCounts {
     /// Number of roots at which the own allele has at most a third of the reads. Many somatic changes of a tumour with

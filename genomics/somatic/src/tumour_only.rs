@@ -1,6 +1,7 @@
 //! Distinguishes germline from somatic variants in a call without a normal: by the frequency of the allele in the
 //! population, and by its fraction in the tumours. The fractions of germline variants differ from one half where copy
-//! numbers changed. How much they differ in this tumour is learned from variants that are common in the population.
+//! numbers changed. How much they differ in this tumour is learned from variants that are common in the population, or,
+//! without known variants, from all passing ones.
 
 use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -108,8 +109,9 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     KindOdds::learn(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight).log_odds
 }
 
-/// Sets the quality of all calls without a normal: the evidence against an error and against a germline variant,
-/// whichever is lower. Adds the filters `germline` and `low quality` to calls with a quality below `min_quality`.
+/// Lowers the quality of calls without a normal to the evidence against a germline variant. Adds the filter
+/// `low_quality` to calls whose quality, and `germline` to calls whose evidence against a germline variant, is below
+/// `min_quality`.
 pub(crate) fn set_tumour_only_qualities_and_filters(calls: &mut [VariantCall], min_quality: f64) {
     let p = &GENOTYPE_MODEL_PARAMS;
     let likelihoods: Vec<FractionLikelihoods> =

@@ -60,7 +60,8 @@ impl ContigAssemblyResult {
 /// Stored result of the unit `place`: the aligned contigs with their changes, and their recruiting k-mers.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ContigPlacementResult {
-    /// Contigs for which reads are recruited, with their changes.
+    /// Contigs with their changes. Reads are recruited for them, except for contigs at crowded positions, which have no
+    /// recruiting k-mers.
     pub contigs: Vec<AlignedContig>,
     /// k-mers by which the reads of these contigs are recruited.
     pub recruiting_kmers: RecruitingKmers,

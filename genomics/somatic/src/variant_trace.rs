@@ -190,8 +190,8 @@ impl VariantTracer {
         format_range(ranks.iter().map(|&r| self.counts[r as usize][usize::from(sample)].load(Relaxed)))
     }
 
-    /// After counting: adds to the reports how often each sample has the variants' k-mers, and which of them are
-    /// candidate k-mers.
+    /// After counting: adds to the reports how often the normal and the tumours have the variants' k-mers, and which of
+    /// them are candidate k-mers.
     pub fn record_candidates(&mut self, candidates: &[CandidateKmer]) {
         let mut lines_by_trace = Vec::with_capacity(self.traces.len());
         for trace in &self.traces {

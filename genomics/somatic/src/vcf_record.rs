@@ -23,7 +23,8 @@ pub struct VcfRecord {
     pub chrom: usize,
     /// POS: 1-based position of the first base of REF.
     pub pos: usize,
-    /// Last position of the event (1-based); for breakends and for insertions of novel sequence the same as `pos`.
+    /// Last position of the event (1-based); for breakends and for insertions of novel sequence or of elements the same
+    /// as `pos`.
     pub end: usize,
     /// REF: bases of the reference allele.
     pub reference: String,
@@ -106,7 +107,8 @@ pub enum AltAllele {
 /// INFO fields of a structural variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StructuralVariantFields {
-    /// SVLEN: length difference of the alleles in bp; `None` for breakends and if it is unknown.
+    /// SVLEN: length difference of the alleles in bp, for an inversion its length; `None` for breakends and if it is
+    /// unknown.
     pub len: Option<i64>,
     /// END: last position of the event (1-based); `None` for breakends.
     pub end: Option<usize>,
@@ -117,7 +119,8 @@ pub struct StructuralVariantFields {
     /// HOMSEQ: bases of the microhomology on the forward strand; `None` if there is no microhomology, or if the
     /// reference does not have the same bases at both ends.
     pub homology_bases: Option<Vec<u8>>,
-    /// SVINSSEQ: bases inserted at the junction, on the forward strand.
+    /// SVINSSEQ: bases inserted at the junction, for breakends on the forward strand, for symbolic alleles as in
+    /// `Change::Junction`.
     pub inserted: Vec<u8>,
     /// The junctions of the event, each once: of two mate breakend records only the first contains the junction.
     /// Positions are 0-based.

@@ -62,12 +62,14 @@ impl OrientedContig<'_> {
         self.segments.sort_by_key(|p| (p.query.0, p.query.1));
     }
 
-    /// Genome bases that follow the segment if it is continued without gaps from contig position `q` on.
+    /// The [`FLANKING_GENOME_BASES`] genome bases that follow the segment if it is continued without gaps from contig
+    /// position `q` on.
     pub(super) fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         segment.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
     }
 
-    /// Genome bases that precede contig position `q` if the segment is continued without gaps to the left.
+    /// The [`FLANKING_GENOME_BASES`] genome bases that precede contig position `q` if the segment is continued without
+    /// gaps to the left.
     pub(super) fn genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         // Positions before the contig's first base would be negative: all coordinates are shifted.
         let shifted = ContigSegment {
@@ -159,7 +161,7 @@ impl OrientedContig<'_> {
         })
     }
 
-    /// Finds unaligned ends of the contig that are novel sequence.
+    /// Finds unaligned ends of the contig that are novel sequence: those of at least [`MIN_NOVEL_END_BP`] bases.
     pub(super) fn find_novel_ends(&self, first: &ContigSegment, last: &ContigSegment) -> Vec<ContigChange> {
         let mut found = Vec::new();
         if self.seq.len() - last.query.1 >= MIN_NOVEL_END_BP

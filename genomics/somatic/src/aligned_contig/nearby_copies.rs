@@ -26,8 +26,8 @@ impl OrientedContig<'_> {
         self.copy_region().is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
     }
 
-    /// Cost of the unaligned ends that are too short for novel sequence, if they may be a gained unit of a
-    /// minisatellite. `ends` are the segments at the contig's two ends.
+    /// Cost of the unaligned ends that are too long to ignore but too short for novel sequence, if they may be a gained
+    /// unit of a minisatellite; otherwise 0. `ends` are the segments at the contig's two ends.
     pub(super) fn cost_of_short_unaligned_ends(&self, [first, last]: &[ContigSegment; 2]) -> i32 {
         let short = |len: &usize| (MAX_UNALIGNED_END_BASES + 1..MIN_NOVEL_END_BP).contains(len);
         let mut unaligned = [first.query.0, self.seq.len() - last.query.1].into_iter().filter(short).peekable();
@@ -51,7 +51,8 @@ impl OrientedContig<'_> {
     }
 
     /// The changes that follow from the cheapest way to copy the contig from a region of the genome. `None` if an end
-    /// of the contig is not copied from there, or if a copied range is too long for the contig and not the only event.
+    /// of the contig is not copied from there, or if the contig is too short to show a whole copy and the stretches are
+    /// not just two with a junction between them.
     pub(super) fn changes_of_copies(
         &self,
         region: GenomeRegion,

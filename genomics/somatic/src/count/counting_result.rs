@@ -72,9 +72,10 @@ impl CountingResult {
     }
 }
 
-/// Maximum share of a tumour's k-mers that may be absent from the normal. Above it, novel k-mers are skipped. Two
-/// people differ in a twentieth of their k-mers, a tumour and its normal in a thousandth. If the tissue was fixed, the
-/// normal may lack a fifth at a depth of 30. Without this limit, all sequence of another species would be assembled.
+/// Maximum share of a tumour's k-mers that may be absent from the normal. Above it, novel k-mers are skipped, unless
+/// the assay is targeted. Two people differ in a twentieth of their k-mers, a tumour and its normal in a thousandth. If
+/// the tissue was fixed, the normal may lack a fifth at a depth of 30. Without this limit, all sequence of another
+/// species would be assembled.
 const MAX_ABSENT_KMER_SHARE: f64 = 0.5;
 
 /// For each selector, the upper limit, in percent, of the ratio of the allele fraction in the normal to that in the
@@ -195,8 +196,9 @@ impl CountingUnit<'_> {
         }
     }
 
-    /// Removes the candidates that the depths, the error rates and the tumour cells in the normal explain, and sorts the
-    /// others. Returns [`CountingResult::tumour_in_normal_ratio`].
+    /// Removes the candidates that errors explain at the final depths and error rates, and those that are more frequent
+    /// in the normal than its tumour cells explain; removes all novel k-mers if there are too many. Sorts the others.
+    /// Returns [`CountingResult::tumour_in_normal_ratio`].
     fn keep_final_candidates(&self, all: &mut PartitionCountResult, ledger: &mut Ledger) -> f64 {
         let too_many_novel = all.novel_candidates > self.max_novel_candidates();
         let PartitionCountResult { candidates, spectra, library_models, .. } = all;
@@ -228,8 +230,9 @@ impl CountingUnit<'_> {
         f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0
     }
 
-    /// Removes the novel k-mers if most k-mers of the tumour, of which `foreign` are candidates, are not in the normal.
-    /// `too_many_novel`: they were removed because of their number.
+    /// Removes the novel k-mers if most k-mers of the tumour, of which `foreign` are candidates, are not in the normal;
+    /// not with targets or a targeted assay. `too_many_novel`: they were removed because of their number. Adds what was
+    /// skipped to the ledger.
     fn drop_sequence_of_others(
         &self,
         all: &mut PartitionCountResult,

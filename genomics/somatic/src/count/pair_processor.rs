@@ -57,7 +57,7 @@ impl PreparePair for PairProcessor<'_, '_> {
 pub(super) struct ReadStats {
     pub(super) trimmed: Vec<TrimCounts>,
     pub(super) libraries: Vec<LibraryTally>,
-    /// For each sample, record counts of its BAM and CRAM files, and of FASTQ files whose reads contain UMIs.
+    /// For each sample, record counts of its BAM, CRAM and BINSEQ files, and of FASTQ files whose reads contain UMIs.
     pub(super) aligned: Vec<RecordCounts>,
 }
 

@@ -27,8 +27,8 @@ pub(super) struct ComparedVotes<'a> {
     pub(super) log_ratio_over_errors: f64,
     /// Log-likelihood of the votes of all samples if the change is somatic.
     pub(super) somatic: f64,
-    /// Number of molecules that would support the allele in the normal if it were as frequent there as in the tumour;
-    /// 0 if the normal has it, or if reads may cover the change without supporting an allele.
+    /// Number of molecules that would support the allele in the normal if it were as frequent there as in the tumour; 0
+    /// if the normal has it, or if common errors look like the change.
     pub(super) expected_in_normal: f64,
 }
 
@@ -74,7 +74,7 @@ impl<'a> ComparedVotes<'a> {
         order_independent_sum(self.tumours.iter().map(|votes| log_likelihood(votes)).collect())
     }
 
-    /// Log-odds of a somatic change over each other explanation.
+    /// Log-odds of a somatic change over each other explanation; infinite if it is not compared.
     pub(super) fn quality_limits(&self) -> QualityLimits {
         // docs/model/genotype.md (9)
         QualityLimits {

@@ -104,8 +104,8 @@ impl ComparedVotes<'_> {
         depth < f64::from(self.params.population_frequency.min_normal_depth_to_pass())
     }
 
-    /// Tests the strands, the read ends and the qualities of the supporting reads. Returns for each filter whether the
-    /// change fails it.
+    /// Tests the strands, the read ends and the qualities of the supporting reads; only the qualities if fragment ends
+    /// are fixed. Returns for each filter whether the change fails it.
     fn test_reads(&self) -> [(bool, Filter); 4] {
         let supporting = || self.pooled.iter().filter(|v| v.supports_tumour_allele());
         let both = || self.normal.iter().filter(|v| v.supports_normal_allele()).chain(self.pooled.iter());

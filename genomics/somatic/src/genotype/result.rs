@@ -94,11 +94,12 @@ pub enum Filter {
     Orientation,
     /// The tumour allele is at the ends of its reads, unlike the normal allele.
     ReadEnds,
-    /// The bases that show the tumour allele have low quality.
+    /// The bases that show the tumour allele have low quality, unlike those that show the normal allele.
     BaseQuality,
     /// The contig aligns to several loci equally well.
     Repeat,
-    /// The contig differs so much from its locus that it probably comes from another locus.
+    /// The contig probably comes from another locus or is a copy of another repeat-family member, or the change is a
+    /// difference of an inserted element from its copy.
     Divergent,
     /// The allele is as frequent as the alleles of another person whose DNA is in the tumour sample.
     Contamination,
@@ -225,8 +226,8 @@ impl GenotypingResult {
         limit
     }
 
-    /// Sorts the better of two calls of one change first: fewer filters, then higher quality (Phred-scaled, rounded
-    /// down).
+    /// Sort key that puts the better of two calls of one change first: fewer filters, then higher quality
+    /// (Phred-scaled, rounded down).
     pub(crate) fn rank(&self) -> (usize, Reverse<i64>) {
         (self.filters.len(), Reverse(self.quality as i64))
     }
