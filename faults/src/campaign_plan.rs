@@ -32,7 +32,7 @@ pub enum FaultTrial {
 
 impl FaultTrial {
     /// Returns the two names by which result tables group the trial: kind of system call and effect of its fault;
-    /// `damage` and the kind of damage; or twice `twice`.
+    /// `damage` and the kind of damage; or `twice` as both names.
     pub fn tally_category_names(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
@@ -41,11 +41,11 @@ impl FaultTrial {
         }
     }
 
-    /// Runs the trial. Returns `None` if the run never made the system call that should fail, or if the damage would
-    /// not change the file.
+    /// Runs the trial. Returns `None` if the run never made the system call that should fail and is no violation, or if
+    /// the damage would not change the file.
     ///
     /// # Errors
-    /// A process cannot be started, or a file of the trial cannot be read or written. The campaign cannot continue.
+    /// The case fails without a fault, a process cannot be started, or a file of the trial cannot be read or written.
     pub fn run_trial(&self, bench: &mut FaultTestRunner, case: &TestCase) -> anyhow::Result<Option<JudgedRun>> {
         match self {
             FaultTrial::Fault(fault) => {
@@ -102,13 +102,14 @@ pub struct CampaignLimits {
     /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call. An
     /// eighth of it for faults that also fail later calls.
     pub max_trials_per_fault: u64,
-    /// Number of evenly spaced positions at which each input file is damaged.
+    /// Number of evenly spaced positions at which input files are damaged, besides their first and last bytes.
     pub regions: usize,
     /// Number of trials in which the command runs twice at the same time.
     pub pairs: u64,
 }
 
-/// Lists all trials of a test case, in no particular order. `extent` limits their number.
+/// Lists the trials of a test case: faults by kind of call, then two runs at the same time, then damage of input files.
+/// `extent` limits their number.
 ///
 /// # Errors
 /// The test case fails without faults, its output with the shim differs, or an input cannot be read.

@@ -32,7 +32,7 @@ pub enum SystemCallKind {
     Truncate,
     /// Allocates or frees disk space of a file (fallocate).
     AllocateDiskSpace,
-    /// Copies bytes between files inside the kernel (copy_file_range).
+    /// Copies bytes between files inside the kernel (copy_file_range, sendfile).
     Copy,
     /// Lists the entries of a folder.
     ListFolder,
@@ -97,7 +97,8 @@ impl SystemCallKind {
         }
     }
 
-    /// Returns whether calls of this kind act on a file. The error message of a failed run must then name a file.
+    /// Returns whether calls of this kind act on a file. The error message of a failed run must then name a file or
+    /// standard output.
     pub(crate) fn is_file_call(self) -> bool {
         !matches!(
             self,

@@ -20,11 +20,11 @@ use crate::test_inputs::{create_inputs, split_command_line};
 /// The verdict on a run, and the data that a report of it needs.
 #[derive(Debug)]
 pub struct JudgedRun {
-    /// Whether the run behaved correctly, with evidence.
+    /// Whether the run, and runs that repeated or resumed it, behaved correctly, with evidence.
     pub verdict: RunVerdict,
     /// Number of calls that failed or were changed by the shim; 1 for a damaged file or two parallel runs.
     pub(crate) num_faults: u64,
-    /// Text that the run wrote to standard error.
+    /// Text that the run (both parallel runs) wrote to standard error.
     pub stderr: String,
 }
 
@@ -39,7 +39,7 @@ pub struct FaultTestRunner {
 }
 
 impl FaultTestRunner {
-    /// Creates the folder with the inputs of all cases. An existing folder at `root` is removed.
+    /// Creates the folder `root` with the inputs of `cases` and the shim. An existing folder at `root` is removed.
     ///
     /// # Errors
     /// The folder cannot be created, or a command that creates an input fails.
@@ -56,7 +56,8 @@ impl FaultTestRunner {
         self.root.join("made")
     }
 
-    /// Empties the output folder `{made}` and copies the initial files of the case into it. Returns its content.
+    /// Empties the output folder `{made}`, creates `tmp` in it and copies the initial files of the case into it.
+    /// Returns its content.
     fn prepare_output_folder(&self, case: &TestCase) -> anyhow::Result<FolderSnapshot> {
         let made = self.output_folder();
         if made.exists() {
@@ -149,8 +150,7 @@ impl FaultTestRunner {
     /// run again without a fault, and that run is judged too.
     ///
     /// # Errors
-    /// The campaign cannot continue: the case fails without a fault, a process cannot be started, or a file cannot be
-    /// read or written.
+    /// The case fails without a fault, a process cannot be started, or a file cannot be read or written.
     pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
         self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
@@ -165,8 +165,8 @@ impl FaultTestRunner {
     }
 
     /// Runs the command again after an unfinished run: after a kill the same command, and then the command with the
-    /// option that resumes, if the case has one. Returns a verdict if one of these runs does not give the right
-    /// results; otherwise `None`.
+    /// option that resumes, if the case has one. Each run starts from the files that the unfinished run left. Returns a
+    /// verdict if one of these runs does not give the right results; otherwise `None`.
     fn rerun_and_judge(
         &self,
         case: &TestCase,
@@ -209,8 +209,8 @@ impl FaultTestRunner {
         Ok(None)
     }
 
-    /// Runs a case twice at the same time and judges both runs. The second run starts `apart` after the first. At least
-    /// one run must succeed, and the results must be right.
+    /// Runs a case twice at the same time and judges both runs. The second run starts `apart` after the first. Each run
+    /// must make the right results or fail cleanly. The verdict is that of a run with a violation, if there is one.
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
@@ -246,7 +246,7 @@ impl FaultTestRunner {
 
     /// Runs a case after replacing the input file `file` by the damaged content `bytes`, and judges the run. If the
     /// file has a checksum (`sealed`), the damage must be detected or have no effect; otherwise results may differ. The
-    /// file is restored afterwards.
+    /// damaged file keeps its modification time, and is restored after the run.
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].

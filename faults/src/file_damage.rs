@@ -5,7 +5,7 @@ use fastrand::Rng;
 /// Number of bytes that disks and file systems lose together.
 const SECTOR_BYTES: usize = 512;
 
-/// How a file is damaged. A sector is the 512 bytes from the position on.
+/// How a file is damaged. A sector is the 512 bytes from the position on, or fewer at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DamageKind {
     /// One bit of the byte at the position is inverted.
@@ -74,7 +74,7 @@ impl DamageKind {
 }
 
 /// Returns the positions at which a file of `length` bytes is damaged: its first 64 bytes, its last 16, and at least
-/// `regions` evenly spaced ones.
+/// `regions` evenly spaced ones (all bytes of a file with fewer).
 pub(crate) fn choose_damage_positions(length: usize, regions: usize) -> Vec<usize> {
     let step = (length / regions.max(1)).max(1);
     let mut places: Vec<usize> =

@@ -29,21 +29,22 @@ struct Args {
     /// Number of trials that run in parallel.
     #[arg(long, default_value = "2")]
     jobs: usize,
-    /// Folder for temporary files, best in memory (tmpfs). It is created, and removed at the end.
+    /// Folder for temporary files, best in memory (tmpfs). It is created, and removed after a campaign; a run of one
+    /// complete trial leaves it.
     #[arg(long, default_value = "/dev/shm/genuma-faults")]
     scratch: PathBuf,
     /// Run only the case of this name, or the cases whose names begin with it.
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
     /// Run only trials that begin with this text, such as `write:`. A complete trial, such as `write:ENOSPC:17:0`, is
-    /// run and its output shown.
+    /// run once with each selected case, and its standard error and verdict are shown.
     #[arg(long, value_name = "TRIAL")]
     trial: Option<String>,
     /// For each kind of fault: maximum number of trials of a case, which differ in the number of the first failing
-    /// call.
+    /// call. An eighth of it for faults that also fail later calls.
     #[arg(long, default_value = "500")]
     numbers: u64,
-    /// Number of evenly spaced positions at which each input file is damaged.
+    /// Number of evenly spaced positions at which input files are damaged, besides their first and last bytes.
     #[arg(long, default_value = "200")]
     regions: usize,
     /// Random seed that determines the order of the trials.
@@ -121,7 +122,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
 }
 
-/// Lists the trials of all cases, in their order.
+/// Lists the trials of the selected cases that begin with the text of the option `--trial`, case by case.
 fn plan_trials<'a>(
     args: &Args,
     cases: &[&'a TestCase],
@@ -138,7 +139,8 @@ fn plan_trials<'a>(
     Ok(plan)
 }
 
-/// Runs one trial of each case and prints what the program wrote and the verdict.
+/// Runs the same trial with each case and prints its standard error and the verdict. The exit code is 1 if a verdict is
+/// a violation.
 fn show_trial(trial: &FaultTrial, cases: &[&TestCase], bench: &mut FaultTestRunner) -> anyhow::Result<ExitCode> {
     let mut right = true;
     for case in cases {
@@ -153,7 +155,8 @@ fn show_trial(trial: &FaultTrial, cases: &[&TestCase], bench: &mut FaultTestRunn
     Ok(ExitCode::from(u8::from(!right)))
 }
 
-/// Returns whether the option `--case` selects a case. A name that is a complete case name selects this case only.
+/// Returns whether the option `--case` selects a case; without the option, all cases are selected. A name that is a
+/// complete case name selects this case only.
 fn is_selected_case(case: &TestCase, all: &[TestCase], args: &Args) -> bool {
     let named = |name: &String| {
         let whole = all.iter().any(|case| case.name == name);

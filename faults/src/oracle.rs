@@ -1,5 +1,5 @@
 //! Decides whether a run with a fault behaved correctly. It must end like the run without the fault, or report the
-//! error in one line and leave all files unchanged.
+//! error in one line and leave all files unchanged, or, if the fault kills it, leave no incomplete result.
 
 use std::fmt;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::test_cases::TestCase;
 /// Outcome of a run. The first five are correct; all others are violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunOutcome {
-    /// Correct: exit code 0 and the same results as without the fault, measured values such as times aside. Results of a
-    /// case that is not deterministic are not compared.
+    /// Correct: exit code 0 and the same results as without the fault, measured values such as times aside. Results of
+    /// a case that is not deterministic are not compared, and results of a damaged file without a checksum may differ.
     SameResults,
-    /// Correct failure: exit code 1, one error line that names the file, all result files unchanged, and no temporary
-    /// files left.
+    /// Correct failure: exit code 1, one error line that names the file (if the fault is about one), all result files
+    /// unchanged, and no temporary files left but those that the case permits.
     FailedCleanly,
     /// Correct: the fault killed the process. Each result file is the old one or the complete new one, and a repeated
     /// run made all results.
@@ -25,14 +25,15 @@ pub enum RunOutcome {
     /// Correct failure: exit code 1 and one error line after all result files were complete. Only a later action
     /// failed, such as syncing the folder or writing to standard output.
     FailedAfterResults,
-    /// Correct: Rust's standard library or the C library aborted for lack of memory, with a message. All files are
-    /// unchanged.
+    /// Correct: Rust's standard library or the C library aborted for lack of memory, with a message. All result files
+    /// are unchanged.
     OutOfMemory,
     /// Violation: exit code 0, but other results than without the fault.
     DifferentResults,
-    /// Violation: the run failed, but a result file was changed or removed.
+    /// Violation: the run failed, but a result file was changed or removed; or the fault killed the run, and a result
+    /// file is neither the old one nor the complete new one.
     ChangedAfterFailure,
-    /// Violation: the run failed and left a file that is not a result.
+    /// Violation: the run failed and left a file that is neither a result nor permitted by the case.
     LeftoverFile,
     /// Violation: the run panicked.
     Panic,
@@ -44,11 +45,11 @@ pub enum RunOutcome {
     OrphanProcess,
     /// Violation: the run failed without an error line, or with several.
     NoErrorLine,
-    /// Violation: the error line does not name the file.
+    /// Violation: the error line names no file of the run, nor its damaged input file or standard output.
     FileNotNamed,
-    /// Violation: the exit code is neither 0 nor 1.
+    /// Violation: the exit code is neither 0 nor 1 (101 is a panic), or the trial could not be run.
     WrongExitCode,
-    /// Violation: after the failure, a repeated or resumed run does not make the results.
+    /// Violation: after a failure or a kill, a repeated or resumed run does not make the results.
     CannotRecover,
 }
 
@@ -192,8 +193,8 @@ impl ObservedRun<'_> {
     }
 
     /// Compares standard output and files with those of the run without faults. If the fault prevented the removal of
-    /// files (`unlinked`), old partial files may be left. The output of a case that is not deterministic always counts
-    /// as the same.
+    /// files (`unlinked`), hidden partial files may be left. The output of a case that is not deterministic always
+    /// counts as the same.
     pub(crate) fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
         if !self.case.is_deterministic {
             return new_verdict(RunOutcome::SameResults, "");
@@ -242,7 +243,8 @@ impl ObservedRun<'_> {
     }
 
     /// Returns a verdict if a failed run changed or left files that it must not change or leave; otherwise `None`. The
-    /// verdict is no violation if all results are complete, because the failure then came after them.
+    /// verdict is no violation if all results are complete and there is one error line: the failure then came after the
+    /// results.
     fn judge_changes_after_failure(&self) -> Option<RunVerdict> {
         let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.may_be_left_by_failed_run(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
@@ -276,8 +278,8 @@ impl ObservedRun<'_> {
         self.ended.stderr.lines().filter(|line| line.contains("error: ")).collect()
     }
 
-    /// Judges the error message of a failed run: there must be one error line and, if the fault is about a file, it
-    /// must name a file.
+    /// Judges the error message of a failed run: there must be one error line. Unless the fault is not about a file, it
+    /// must contain the path of the folder of the run, the name of the damaged input file, or "standard output".
     fn judge_error_message(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let [error] = self.error_lines()[..] else {
             return new_verdict(RunOutcome::NoErrorLine, self.last_stderr_lines());

@@ -21,7 +21,7 @@ pub(crate) struct ProcessResult {
     pub stdout: Vec<u8>,
     /// All text that the process wrote to standard error; invalid UTF-8 is replaced.
     pub stderr: String,
-    /// Whether processes that the run had started still ran one second after its end.
+    /// Whether processes that the run had started still ran one second after its end. False after a timeout.
     pub(crate) has_orphans: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct RunningProcess<'a> {
 /// folder `log`.
 ///
 /// # Errors
-/// The process cannot be started.
+/// The files cannot be created, or the process cannot be started.
 pub(crate) fn start_process<'a>(
     mut command: Command,
     log: &'a Path,
@@ -61,10 +61,10 @@ pub(crate) fn start_process<'a>(
 }
 
 impl RunningProcess<'_> {
-    /// Waits until the process exits or exceeds the time limit, then kills the rest of its process group.
+    /// Waits until the process exits or exceeds the time limit, then kills all that still runs of its process group.
     ///
     /// # Errors
-    /// Waiting for the process fails.
+    /// Waiting for the process fails, or its output cannot be read.
     pub fn wait_for_exit(mut self) -> io::Result<ProcessResult> {
         let group = Pid::from_child(&self.child);
         // The standard library has no wait with a timeout; a run takes about 50 ms.

@@ -27,12 +27,14 @@ pub(crate) struct CallLog {
     calls: Vec<u64>,
     /// Number of calls into which the fault was injected.
     pub(crate) num_faults: u64,
-    /// Path of the file of the first failed call; `None` if no call failed or the call was not about a file.
+    /// Path of the file of the first call into which the fault was injected (the new path of a rename); `None` if there
+    /// is no such call on a file.
     pub path: Option<String>,
 }
 
 impl CallLog {
-    /// Returns the number of calls of a kind. Calls on files count only if the file is in the folder of the run.
+    /// Returns the number of calls of a kind. Calls on files count only if the file is in the folder of the run, or is
+    /// standard output.
     pub(crate) fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
         self.calls[kind as usize]
     }
@@ -50,8 +52,8 @@ impl FaultShim {
     }
 
     /// Sets environment variables of `command` so that it runs with the shim. The shim acts on the executable `program`
-    /// only. It counts calls (those on files only if the path begins with `under`), injects `fault`, if given, into the
-    /// counted calls, and keeps its log in the file `page`.
+    /// only. It counts calls (those on files only if the path begins with `under`, or on standard output), injects
+    /// `fault`, if given, into the counted calls, and keeps its log in the file `page`.
     ///
     /// # Errors
     /// `page` cannot be written.

@@ -51,8 +51,8 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 /// Returns the content of a file without values that vary between runs: times, memory, and the distribution of work to
 /// threads.
 ///
-/// In JSON the keys of [`is_measured_key`] are removed, in HTML the elements with a time or a size of memory. Other
-/// files are unchanged.
+/// In JSON the keys of [`is_measured_key`] and list items that mention packed reads are removed, in HTML the elements
+/// that [`remove_measured_rows`] removes. Other files are unchanged.
 pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path.ends_with(".json") {
         let value = serde_json::from_slice(bytes).map(remove_measured_values);
@@ -64,8 +64,8 @@ pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> 
     bytes.to_vec()
 }
 
-/// Returns whether the value of a JSON key varies between runs: dates, times, memory, distribution of work to threads,
-/// processes and pages, and whether the run was resumed.
+/// Returns whether the value of a JSON key varies between runs: command line, dates, times, memory, spilled bytes,
+/// distribution of work to threads, processes and pages, and whether the run was resumed.
 fn is_measured_key(key: &str) -> bool {
     key.ends_with("_s")
         || key.contains("seconds")
@@ -102,8 +102,8 @@ fn remove_measured_values(value: Value) -> Value {
 /// Start of the timeline plots in the report. They end with their section of the page.
 const TIMELINE_START: &str = r#"<div class="charts timeline">"#;
 
-/// Removes the elements (rows, paragraphs) with a date, a time or a size of memory from an HTML page, and the timeline
-/// plots.
+/// Removes from an HTML page the elements (rows, paragraphs) with the command line, a date, a time, a size of memory or
+/// a mention of packed reads, and the timeline plots.
 fn remove_measured_rows(page: &str) -> String {
     // Remove the timeline from the first figure to the last.
     let (before, behind) = page.split_once(TIMELINE_START).unwrap_or((page, ""));

@@ -1,5 +1,5 @@
-//! Counts the trials of a campaign by subcommand, kind of fault and outcome, and keeps the violations with the commands
-//! that reproduce them.
+//! Counts the trials of a campaign by subcommand (as test cases name it), kind of fault and outcome, and keeps the
+//! violations with the commands that reproduce them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

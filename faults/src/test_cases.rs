@@ -1,4 +1,4 @@
-//! Test cases: command lines of all subcommands and steps.
+//! Test cases: command lines of genuma's commands and of all steps of a distributed call.
 
 use crate::test_inputs::{CALL_COMMAND, COUNT_COMMAND, TestInput};
 
@@ -8,33 +8,34 @@ const TRACK_COMMAND: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumo
     --reference {given}/pair/genome.fa";
 const READ_FILES: &str = "{given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 
-/// A command line of genuma, with its inputs and what may change when it fails. All its outputs are in the output
+/// A command line of genuma, with its inputs and what may change when it fails. All its output files are in the output
 /// folder, `{made}` in the command line.
 #[derive(Debug)]
 pub struct TestCase {
-    /// Name of the case; the part before the first dash is the subcommand.
+    /// Name of the case; the part before the first dash is the subcommand, or a short name of it.
     pub name: &'static str,
     /// Arguments of genuma, with the placeholders `{given}` (input folder) and `{made}` (output folder).
     pub line: String,
     /// Inputs that must exist before the command runs.
     pub inputs: &'static [TestInput],
-    /// Files that are copied to the output folder before the run: path in the input folder, and name in the output
-    /// folder.
+    /// Files and folders that are copied to the output folder before the run: path in the input folder, and name in the
+    /// output folder.
     pub initial_files: &'static [(&'static str, &'static str)],
-    /// Prefixes of paths in the output folder: a failed run may leave files with these prefixes.
+    /// Prefixes of paths in the output folder: a failed run may leave or change files with these prefixes.
     pub kept_on_failure: &'static [&'static str],
-    /// The option that resumes an interrupted run of this command, if it has one.
+    /// The option that resumes an interrupted run of this command, if it has one; empty if `line` has the option.
     pub resume: Option<&'static str>,
     /// Input files with a checksum: damage of them must be detected, or must not change the results.
     pub checksummed_files: &'static [&'static str],
     /// Input files without a checksum: damage of them must not crash the run, but may change the results.
     pub unchecked_files: &'static [&'static str],
-    /// Whether all runs give the same output. Measurements of the machine do not.
+    /// Whether all runs give the same output but for the values that `content_without_measurements` removes.
     pub is_deterministic: bool,
 }
 
 impl TestCase {
-    /// Returns the subcommand that the case runs, such as `call`.
+    /// Returns the part of the name before the first dash: the subcommand that the case runs, such as `call`, or a
+    /// short name of it, such as `query` for `kmers query`.
     pub fn subcommand(&self) -> &'static str {
         self.name.split('-').next().unwrap_or(self.name)
     }
@@ -52,7 +53,7 @@ const DEFAULT_CASE: TestCase = TestCase {
     is_deterministic: true,
 };
 
-/// Returns the test cases of all subcommands and steps.
+/// Returns the test cases of all groups.
 pub fn all_test_cases() -> Vec<TestCase> {
     let groups = [
         simulation_and_alignment_cases(),

@@ -35,8 +35,8 @@ pub enum TestInput {
     MachineRecording,
     /// `probe/machine.json`, a profile of this machine's memory.
     MachineProfile,
-    /// Work folders of interrupted runs, which can be resumed: `begun-call/calls` of a call that was interrupted after
-    /// its units, and `begun-count/work` of a k-mer count.
+    /// Work folders of runs that failed when they wrote their results, and can be resumed: that of a call in
+    /// `begun-call/calls`, and `begun-count/work` of a k-mer count.
     InterruptedWork,
     /// `planned/run`, the run store of a distributed call in which all steps but the last are done.
     PlannedRun,

@@ -13,7 +13,8 @@ use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSIT
 use crate::sequence::KmerStrings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
-/// Minimum memory in bytes for the index entries of one pass over the minimizers.
+/// Minimum memory in bytes for the index entries of one pass over the minimizers, or over the k-mers with a frequent
+/// one.
 const MIN_PASS_BYTES: u64 = 1 << 20;
 /// Memory in bytes for buffers whose size does not depend on the number of k-mers.
 const FIXED_BYTES: u64 = 16 << 20;
@@ -41,7 +42,8 @@ impl DictionarySpec {
         KmerSet::memory_bytes_for_kmers(self.k, self.num_kmers) + 4 * self.num_kmers * self.num_samples as u64
     }
 
-    /// Minimum memory in bytes for building the dictionary.
+    /// Minimum of [`DictionarySpec::memory_bytes`]. It may not suffice: the strings, counts and indexes take more for
+    /// some k-mers.
     pub fn min_memory_bytes(&self) -> u64 {
         self.input_bytes() + MIN_JOINED_BYTES_PER_KMER * self.num_kmers + FIXED_BYTES
     }
@@ -133,7 +135,8 @@ impl DictionaryBuilder {
     }
 }
 
-/// Builds the index of minimizers, and the index of k-mers whose minimizers occur at too many positions.
+/// Builds the index of minimizers, and the index of k-mers whose minimizers are frequent: they have more than
+/// [`MAX_POSITIONS_PER_HASH`] positions.
 fn index_strings(
     strings: &KmerStrings,
     k: u32,

@@ -1,8 +1,8 @@
 //! Counts of k-mers in the order of the strings, compressed in blocks.
 //!
-//! K-mers next to each other in a string have similar counts, because the same reads cover them. A block stores the
-//! difference of each count from the block's base in a fixed number of bits. Counts with a larger difference are stored
-//! in full (32 bits).
+//! K-mers next to each other in a string have similar counts, because the same reads cover them. A block stores, for
+//! each sample, how much each count exceeds a base in a fixed number of bits. Counts below the base, or too far above
+//! it, are stored in full (32 bits).
 
 use crate::bits::{BitWriter, push_word, read_bits};
 
@@ -17,12 +17,12 @@ const FULL_BITS: u32 = 32;
 /// Header of the counts of one sample in one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockHeader {
-    /// Offset in bits of the block in [`CompressedCounts`].
+    /// Offset in bits of the counts in [`CompressedCounts::data`].
     offset: u64,
     base_width: u32,
-    /// Number of bits of each difference from the base.
+    /// Number of bits in which each count minus the base is stored.
     width: u32,
-    /// Whether some counts are stored in full; the largest difference then marks them.
+    /// Whether some counts are stored in full. If so, all ones in place of the difference mark them.
     has_full_counts: bool,
 }
 
@@ -44,7 +44,7 @@ impl BlockHeader {
     }
 }
 
-/// Parameters of the encoding of a block: differences of `width` bits from `base`.
+/// Parameters of the encoding of one sample's counts in a block: differences of `width` bits from `base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BlockCode {
     base: u32,
@@ -53,8 +53,8 @@ struct BlockCode {
     num_bits: u64,
 }
 
-/// Chooses the base and width that encode a block in the fewest bits. `sorted` has the counts of the block in ascending
-/// order, at least one.
+/// Chooses the base and width that encode one sample's counts of a block in the fewest bits, apart from the bits of the
+/// base. `sorted` has these counts in ascending order, at least one.
 fn choose_code(sorted: &[u32]) -> BlockCode {
     let num_counts = sorted.len() as u64;
     let (first, last) = (sorted[0], sorted[sorted.len() - 1]);
@@ -140,7 +140,7 @@ impl DictionaryCountsBuilder {
         }
     }
 
-    /// Number of bytes of allocated memory.
+    /// Number of bytes of memory allocated for the encoded blocks.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.headers.capacity() * size_of::<u64>()) as u64 + self.data.memory_bytes()
     }

@@ -116,7 +116,7 @@ impl Dictionary {
     }
 
     /// Finds the position of a k-mer by its minimizer. The second value is whether the index has an entry for the
-    /// minimizer.
+    /// minimizer, or for another hash with the same bucket and fingerprint.
     #[inline]
     fn find_place(&self, kmer: KmerOnBothStrands, minimizer: minimizer::Minimizer) -> (Option<KmerPosition>, bool) {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
@@ -149,8 +149,8 @@ impl Dictionary {
         (place, has_entry)
     }
 
-    /// Returns `start` with the strand, if the k-mer at this position of the strings equals `stored`; `forward` is the
-    /// searched k-mer.
+    /// Returns `start` with the strand and the range of the string, if the k-mer at this position equals `stored` and
+    /// is inside one string; `forward` is the searched k-mer.
     #[inline]
     fn kmer_at(&self, start: Option<u64>, stored: u64, forward: u64) -> Option<KmerPosition> {
         let start = start?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why a dictionary cannot be built, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The [`crate::DictionarySpec`] or an added k-mer is invalid.
+    /// The [`crate::DictionarySpec`] or an added k-mer is invalid, or fewer k-mers were added than specified.
     #[error("cannot make this dictionary: {what}")]
     InvalidInput {
         /// What is invalid.
@@ -17,7 +17,8 @@ pub enum Error {
         "the dictionary needs about {} MiB of memory, but may take {}: raise --memory", needed_bytes.div_ceil(1 << 20), allowed_bytes >> 20
     )]
     MemoryLimit {
-        /// Minimum memory that the part of the build that reached the limit needs, in bytes. Later parts may need more.
+        /// Memory in bytes that the build needs up to the part that reached the limit; for the strings and counts an
+        /// estimate. Later parts may need more.
         needed_bytes: u64,
         /// Memory limit in bytes.
         allowed_bytes: u64,
@@ -28,13 +29,13 @@ pub enum Error {
         /// Number of bytes that were requested.
         needed_bytes: u64,
     },
-    /// The file could not be published under its final name.
+    /// The partial file could not be created or completed, or another writer has the same output.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
     /// The file could not be written, for example because the disk is full. The error names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// The file could not be opened.
+    /// The file could not be opened, or its header not be read.
     #[error("{}: cannot open: {source}", path.display())]
     Open {
         /// Path of the dictionary.

@@ -19,7 +19,7 @@ const POSITION_MASK: u64 = 31;
 pub(crate) struct Minimizer {
     /// Hash of the m-mer, with the lowest five bits 0.
     pub(crate) hash: u64,
-    /// Position of the first base of the m-mer, in the k-mer or in the strings.
+    /// Position of the first base of the m-mer, in the canonical k-mer or in the strings.
     pub(crate) at: u64,
 }
 
@@ -35,7 +35,7 @@ fn hash_mmer(forward: u64, reverse: u64) -> u64 {
     (forward.min(reverse) ^ MMER_ORDER_MASK).wrapping_mul(MMER_HASH_MULTIPLIER) & !POSITION_MASK
 }
 
-/// Finds the minimizer of a k-mer. Among equal m-mers, the first on the canonical strand.
+/// Finds the minimizer of a k-mer, and its position in the canonical k-mer. Among equal m-mers, the first there.
 #[inline]
 pub(crate) fn find_minimizer(kmer: KmerOnBothStrands, k: u32, m: u32) -> Minimizer {
     let (forward, reverse) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
@@ -71,7 +71,7 @@ pub(crate) fn for_each_kmer_with_minimizer(
     }
 }
 
-/// Position after the last base of the string that begins at `start`; `None` if no string begins there.
+/// Position after the last base of the string that begins at `start`; `None` at the end of all strings.
 fn string_end(strings: &KmerStrings, start: u64) -> Option<u64> {
     let mut stretch = strings.string_range_around(start).filter(|_| start < strings.num_bases)?;
     while stretch.to < strings.num_bases

@@ -13,7 +13,8 @@ const BUCKETS_PER_GROUP: u64 = 32;
 /// Bits of a fingerprint. With 8 bits, one in 256 entries of other hashes in the same bucket is mistaken for an entry
 /// of the searched hash.
 const FINGERPRINT_BITS: u32 = 8;
-/// Maximum number of positions that are stored for a hash. A hash with more positions has one entry without a position.
+/// Maximum number of positions that the index of minimizers stores for a hash. A hash with more positions has one entry
+/// without a position. The index of k-mers has no maximum.
 pub(crate) const MAX_POSITIONS_PER_HASH: usize = 16;
 /// Number of hash ranges whose entries are counted first, so that few passes fill the index.
 const NUM_HASH_RANGES: usize = 1 << 12;
@@ -118,15 +119,15 @@ fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
 /// Function that calls its argument with each hash and its position, in the same order each time.
 pub(crate) type ForEachHashPosition<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
-/// A new index, and the sorted hashes with more than [`MAX_POSITIONS_PER_HASH`] positions.
+/// A new index, and in ascending order the hashes that have more positions than the index stores for a hash.
 #[derive(Debug)]
 pub(crate) struct IndexAndFrequentHashes {
     pub(crate) index: HashPositionIndex,
     pub(crate) frequent_hashes: Vec<u64>,
 }
 
-/// Builds an index in several passes over the hashes. The entries of one pass take at most `memory_bytes` bytes, unless
-/// one hash range takes more.
+/// Builds an index in several passes over the hashes. A hash with more than `max_positions` positions gets one entry
+/// without a position. The entries of one pass take at most `memory_bytes` bytes, unless one hash range takes more.
 ///
 /// # Errors
 /// The system has no memory left.
@@ -185,7 +186,7 @@ impl IndexWriter {
         IndexWriter { index, max_positions, sizes, entries, bucket: 0, frequent_hashes: Vec::new() }
     }
 
-    /// Writes the end of all buckets before `bucket`.
+    /// Ends all buckets before `bucket` that have not ended yet.
     fn move_to_bucket(&mut self, bucket: u64) {
         while self.bucket < bucket {
             self.sizes.push_bits(0, 1);

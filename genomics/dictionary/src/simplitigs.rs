@@ -27,7 +27,7 @@ pub(crate) struct JoinedKmers {
 /// set.
 ///
 /// # Errors
-/// The strings and counts take more than `max_bytes`.
+/// Twice the memory of the strings and counts is more than `max_bytes`.
 pub(crate) fn join_kmers(
     mut set: KmerSet,
     k: u32,
@@ -54,8 +54,8 @@ struct Joiner<'a> {
     rows: &'a [u32],
     num_samples: usize,
     joined: JoinedKmers,
-    /// The k-mers to the left of the seed, the nearest first. Each value contains the index of the k-mer and, in the
-    /// lowest two bits, the base that follows it in the string.
+    /// The seed and the k-mers to its left except the leftmost, from right to left. Each value contains the index of
+    /// the k-mer and, in the lowest two bits, its last base in the string.
     left: Vec<u64>,
     num_joined: u64,
 }

@@ -33,7 +33,7 @@ struct Bin {
 /// Where in a spill file the records of each bin are, after all bins were written to the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SpilledBinIndex {
-    /// Size of an extent in bytes.
+    /// Size in bytes of an extent of the pool that wrote the file.
     pub extent_bytes: usize,
     /// For each bin its number of k-mers, and the blocks of the file that contain its records.
     bins: Vec<(u64, Vec<SpillBlock>)>,
@@ -64,7 +64,7 @@ impl SpilledBinIndex {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
-    /// Total size of the super-k-mer records in all bins, in bytes.
+    /// Total size of the records in all bins, in bytes.
     pub(crate) fn total_record_bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, blocks)| blocks).map(|block| u64::from(block.len)).sum()
     }

@@ -23,7 +23,7 @@ use crate::{CountParams, CountStats, Error, KeepPairUnchanged};
 pub struct BinnedReadsCheckpoint {
     /// Number of bases read, per sample.
     bases: Vec<u64>,
-    /// Number of k-mers in the bins, per sample.
+    /// Number of k-mers read, per sample, in all partitions.
     kmers: Vec<u64>,
     /// Total size of the records in the bins, in bytes.
     bytes: u64,
@@ -144,7 +144,7 @@ impl CountedKmersCheckpoint {
         self.bases.len()
     }
 
-    /// Opens the k-mers in the file at `path`, to sort them with the threads and memory of `params`.
+    /// Opens the k-mers in the file at `path`, to sort them with the threads and half of the memory of `params`.
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range or the spill file cannot be read.

@@ -119,8 +119,9 @@ impl<const S: usize> CounterTable<S> {
         self.class = class;
     }
 
-    /// Adds `counts` to the counts of each k-mer of `keys` (k-mer keys, at most [`MAX_KMERS_PER_RECORD`]). At least one
-    /// count must be positive. The counts are complete after [`CounterTable::add_waiting_kmers`].
+    /// Adds `counts` to the counts of each k-mer of `keys` (k-mer keys, at most [`MAX_KMERS_PER_RECORD`]) whose root is
+    /// in the class. At least one count must be positive. The counts are complete after
+    /// [`CounterTable::add_waiting_kmers`].
     #[inline]
     pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
         if self.waiting.len() + keys.len() > KMERS_PER_PREFETCH_BATCH {

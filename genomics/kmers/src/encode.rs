@@ -25,7 +25,7 @@ pub fn kmer_mask(k: u32) -> u64 {
     u64::MAX >> (64 - 2 * k)
 }
 
-/// Reverse complement of a packed sequence of `k` bases (at most 32).
+/// Reverse complement of a packed sequence of `k` bases (1 to 32).
 #[inline]
 pub fn reverse_complement_kmer(word: u64, k: u32) -> u64 {
     let mut x = !word;
@@ -34,8 +34,8 @@ pub fn reverse_complement_kmer(word: u64, k: u32) -> u64 {
     x.swap_bytes() >> (64 - 2 * k)
 }
 
-/// Packs an ASCII sequence of at most 32 bases at 2 bits a base, the first in the highest bits; `None` if a base is not
-/// A, C, G or T.
+/// Packs an ASCII sequence of at most 32 bases at 2 bits a base, the last in the lowest bits; `None` if a base is not
+/// A, C, G or T in upper or lower case.
 pub fn pack(seq: &[u8]) -> Option<u64> {
     seq.iter().try_fold(0u64, |w, &b| {
         let c = dna::encode_base(b);
@@ -48,7 +48,8 @@ pub fn unpack(word: u64, k: u32) -> Vec<u8> {
     (0..k).rev().map(|i| dna::decode_base((word >> (2 * i)) as u8 & 3)).collect()
 }
 
-/// Iterates over all k-mers of `seq` without a base other than A, C, G, T; yields their start and both strands.
+/// Iterates over all k-mers of `seq` (ASCII) without a base other than A, C, G, T in upper or lower case; yields their
+/// start and both strands.
 pub fn kmers(seq: &[u8], k: u32) -> KmerIterator<'_> {
     KmerIterator { seq, k: k as usize, mask: kmer_mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
 }

@@ -4,7 +4,7 @@
 //! All bins of a count share one pool, which has a slab of memory on each NUMA node. An extent comes from the node of
 //! its bin as long as that has memory left. When the limit of full extents in memory is reached, a full extent is
 //! written to the spill file at a multiple of the extent size; its checksum stays in memory. Space in the file is
-//! reused. A resumable count has one pool per kind of bins, with all extents in a named file.
+//! reused. A resumable count has one pool per kind of bins, with all full extents in a named file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl OpenExtent {
     }
 }
 
-/// A full extent, in memory or in the spill file.
+/// An extent that is full or to which no more records are appended, in memory or in the spill file.
 #[derive(Debug)]
 pub(crate) enum FilledExtent {
     Memory(OpenExtent),
@@ -142,8 +142,8 @@ impl ExtentPool {
         &self.nodes
     }
 
-    /// Numbers of bytes of the memory that are on each NUMA node; empty if there is only one node or the kernel does
-    /// not report it.
+    /// For each NUMA node, how many bytes of the memory for its bins are on it and on other nodes; empty if there is
+    /// only one node or the kernel does not report it.
     pub(crate) fn memory_by_node(&self) -> Vec<NodeUsage> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
             let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
@@ -212,7 +212,8 @@ impl ExtentPool {
         }
     }
 
-    /// Returns the memory or file space of an extent to the pool.
+    /// Returns the memory or file space of an extent to the pool. For an extent in memory, one more full extent may
+    /// then stay in memory.
     pub(crate) fn free_extent(&self, extent: FilledExtent) {
         match extent {
             FilledExtent::Memory(records) => {

@@ -81,7 +81,7 @@ pub(crate) const SPECTRUM_SLOTS: usize = 1024;
 pub struct CountParams {
     /// Length of the k-mers, [`MIN_K`]..=[`MAX_K`].
     pub k: u32,
-    /// Minimum Phred quality of all bases of a counted k-mer; 0 counts all.
+    /// Minimum Phred quality of all bases of a counted k-mer; 0 ignores qualities.
     pub min_base_quality: u8,
     /// Number of threads, at least 1.
     pub threads: usize,
@@ -92,8 +92,7 @@ pub struct CountParams {
     pub work_dir: PathBuf,
     /// Maximum size of the spill file in bytes.
     pub max_scratch_bytes: u64,
-    /// Partition of the k-mer space to count. K-mers of other partitions are read and only enter
-    /// [`CountStats::kmers`].
+    /// Partition of the k-mer space to count. K-mers of other partitions only enter [`CountStats::kmers`].
     pub partition: Partition,
     /// OpenCL devices that count in addition to the threads, with a share of the memory, and the device that scatters
     /// reads. They do not change the result.
@@ -179,7 +178,7 @@ pub struct CountResult<P, const S: usize = 2> {
 /// How many bases and k-mers were counted, and how much memory and disk space that took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountStats<const S: usize = 2> {
-    /// Number of bases read, per sample.
+    /// Number of bases read, per sample, before [`PreparePair`] changes the pairs.
     pub bases: [u64; S],
     /// Number of k-mers read, per sample, in all partitions.
     pub kmers: [u64; S],
@@ -187,13 +186,13 @@ pub struct CountStats<const S: usize = 2> {
     pub distinct: u64,
     /// Bytes of all super-k-mers in bins.
     pub super_kmer_bytes: u64,
-    /// Bytes written to the spill file.
+    /// Bytes written to spill files.
     pub spilled_bytes: u64,
-    /// Largest size of the unnamed spill file in bytes.
+    /// Largest size of the unnamed spill file in bytes; 0 if the count read its bins from files.
     pub peak_spill_bytes: u64,
     /// Number of bins into which the k-mers were divided.
     pub bins: u64,
-    /// Number of additional passes over bins whose table did not fit into memory.
+    /// Number of additional passes over bins whose table did not fit into memory, of threads and devices.
     pub extra_passes: u64,
 }
 

@@ -43,9 +43,9 @@ impl MinimizerFinder {
         Self { level, m, window, roots: 0, hashes, scratch: spare, changes }
     }
 
-    /// Finds the minimizer of the root of each k-mer in the `bases` bases from `start` on, at least k. Calls `each` for
-    /// each run of k-mers with the same minimizer: with the minimizer, the number of the first k-mer and the number of
-    /// k-mers.
+    /// Finds the minimizer of the root of each k-mer in the `bases` (at least k) bases from `start` on. Calls `each`
+    /// for each run of k-mers with the same minimizer: with the minimizer, the number of the first k-mer (from 0 at
+    /// `start`) and the number of k-mers.
     #[inline]
     pub(crate) fn for_each_minimizer_run(
         &mut self,
@@ -129,7 +129,7 @@ fn pairwise_min(from: &[u32], to: &mut [u32], lanes: usize, step: usize) {
     }
 }
 
-/// Hash of an m-mer (m ≤ 16), a bijection. Alphabetical order would make poly-A the minimizer of half of the genome.
+/// Hash of an m-mer (m ≤ 16), a bijection. In alphabetical order poly-A would be the minimizer of too many roots.
 #[inline]
 fn hash_mmer(mmer: u32) -> u32 {
     (mmer ^ 0x2545_f491).wrapping_mul(0x9e37_79b1)

@@ -74,9 +74,9 @@ impl MinimizerFilter {
         sieve
     }
 
-    /// Calls `each` with the disjoint ranges of `seq`, in order, that may contain one of the k-mers. Each occurrence of
-    /// a k-mer is completely inside one range. Bases other than A, C, G, T are in no range. Returns the packed bases of
-    /// `seq`.
+    /// Calls `each` with the ranges of `seq`, in order of their starts, that may contain one of the k-mers. Consecutive
+    /// ranges may overlap by fewer than k − 1 bases. Each occurrence of a k-mer is completely inside one range. Bases
+    /// other than A, C, G, T are in no range. Returns the packed bases of `seq`.
     #[inline]
     pub fn for_each_candidate_range<'a>(
         &self,

@@ -1,4 +1,5 @@
-//! NUMA nodes of a count: each thread is pinned to a node, and the memory of each bin is on one node.
+//! NUMA nodes of a count: each thread is pinned to a node, and the memory of each bin is on one node while it has
+//! space.
 
 use genuma_farm::assign_cpu_slots;
 use genuma_machine::placement::pin;
@@ -61,13 +62,13 @@ impl NodeAssignment {
         self.threads.iter().filter(|&&of| of == node).count()
     }
 
-    /// Index of the NUMA node that holds a bin. Bins are assigned to the nodes in proportion to the threads on each
-    /// node.
+    /// Index of the NUMA node to which a bin is assigned: the nodes have bins in proportion to their threads.
     pub(crate) fn node_of_bin(&self, bin: usize) -> usize {
         self.threads[bin % self.threads.len()]
     }
 
     /// Pins the calling thread, number `thread` of the count, permanently to its node. Returns the index of the node.
+    /// With a single node, or if the kernel refuses, the thread is not pinned.
     pub(crate) fn pin_thread(&self, thread: usize) -> usize {
         let node = self.threads[thread % self.threads.len()];
         if let Some(id) = self.node_id(node) {
@@ -86,7 +87,7 @@ impl NodeAssignment {
 pub struct NodeUsage {
     /// Number of the NUMA node in Linux.
     pub node: u32,
-    /// Number of threads pinned to the node.
+    /// Number of threads assigned to the node.
     pub threads: usize,
     /// Bytes of memory of the node's bins that are on this node.
     pub local_bytes: u64,

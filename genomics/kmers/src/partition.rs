@@ -137,10 +137,10 @@ impl BinGrid {
 /// Outcome of counting one partition.
 #[derive(Debug)]
 pub enum PartitionOutcome<T> {
-    /// The partition fitted in memory; the result of counting it.
+    /// The partition fitted in memory and scratch space; the result of counting it.
     Counted(T),
-    /// The partition did not fit in memory. Counting stopped when this share of the input had been read (above 0, at
-    /// most 1).
+    /// The partition did not fit in memory and scratch space. Counting stopped when this share of the input had been
+    /// read (above 0, at most 1).
     TooLarge(f64),
 }
 

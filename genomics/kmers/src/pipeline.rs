@@ -54,7 +54,7 @@ where
     Ok((scattered.count_and_select_roots(select)?, prepared))
 }
 
-/// All reads of samples 0 to `S - 1` as super-k-mers in bins.
+/// The k-mers of samples 0 to `S - 1` in one partition (or in all partitions of a grid) as super-k-mers in bins.
 #[derive(Debug)]
 pub struct ScatteredReads<const S: usize> {
     pub(crate) bins: Bins,
@@ -248,7 +248,8 @@ impl<const S: usize> ScatteredReads<S> {
         }
     }
 
-    /// Counts all bins with all threads. Each thread has its own [`CounterSink`], created by `make`.
+    /// Counts all bins with all threads and devices. Each thread and device lane has its own [`CounterSink`], created
+    /// by `make`.
     fn count_bins<H: CounterSink<S> + Send>(
         &self,
         make: impl Fn() -> H + Sync,
@@ -277,9 +278,9 @@ pub(crate) struct BinCountingResources<'a> {
     pub(crate) device_memory_bytes: u64,
 }
 
-/// Counts all bins with all threads and devices. Each thread takes the bins of its NUMA node first. Each thread and
-/// device lane has its own [`CounterSink`], created by `make`. Threads count the bins that a failed device has not
-/// finished.
+/// Counts all bins with all threads and devices, and frees each bin that was counted. Each thread takes the bins of its
+/// NUMA node first. Each thread and device lane has its own [`CounterSink`], created by `make`. Threads count the bins
+/// that devices left.
 pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
     bins: &impl BinSource,
     counters: &BinCountingResources<'_>,
@@ -374,7 +375,7 @@ impl BinQueue {
     }
 }
 
-/// A [`CounterSink`] of one thread: passes each root to `select`, and collects the items that `select` pushes.
+/// A [`CounterSink`] that passes each root to `select`, and collects the items that `select` pushes.
 pub(crate) struct RootSelection<'a, P, F> {
     selected: Vec<P>,
     roots: u64,
@@ -420,7 +421,7 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> CounterSink<S> for
     }
 }
 
-/// Checks that k, the number of partitions and the memory are in their valid ranges.
+/// Checks that k, the number of threads and the memory are in their valid ranges.
 pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
     let CountParams { k, threads, memory_bytes: memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {

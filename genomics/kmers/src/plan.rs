@@ -9,7 +9,8 @@ use crate::partition::{BinGrid, MAX_PARTITIONS};
 use crate::superkmer::MAX_RECORD_BYTES;
 use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
 
-/// Number of k-mers per bin: at 30-fold depth or more the table of a bin fits the cache of a core.
+/// Number of k-mers per bin, within the limits below: at 30-fold depth or more the table of a bin fits the cache of a
+/// core.
 const KMERS_PER_BIN: u64 = 1 << 18;
 
 /// Approximate number of bytes of super-k-mers per k-mer: numerator and denominator.
@@ -22,7 +23,7 @@ const MIN_BINS: u64 = 16;
 const MAX_BINS: u64 = 1 << 14;
 /// Minimum number of bins of a partition in a grid of many partitions.
 const MIN_BINS_PER_PARTITION: u64 = 4;
-/// Number of bins for each range in which counted k-mers are sorted.
+/// Minimum number of bins for each range in which counted k-mers are sorted.
 const BINS_PER_SORT_RANGE: u64 = 4;
 /// Minimum size of an extent in bytes.
 const MIN_EXTENT_BYTES: u64 = 4 * KIB;
@@ -97,8 +98,9 @@ pub struct CountForecast {
     pub spilled_bytes: u64,
 }
 
-/// Returns a grid of bins for `kmers` k-mers in `num_partitions` partitions. The bins have the same size as in a count
-/// by one process.
+/// Returns a grid of bins for `kmers` k-mers in `num_partitions` partitions (1 to [`MAX_PARTITIONS`], others are
+/// clamped). The bins have about the same size as in a count of one partition with enough memory, unless each partition
+/// has the minimum number of bins.
 pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
     let num_partitions = num_partitions.clamp(1, MAX_PARTITIONS);
     let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(num_partitions);
@@ -184,7 +186,7 @@ impl MemoryDemand {
 /// Division of the memory among bins, buffers and tables. Sizes are in bytes unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    /// Number of bins of a partition.
+    /// Number of bins: those of one partition, or all bins of a grid.
     pub bins: usize,
     /// Number of ranges in which counted k-mers are sorted: a power of two, or 0.
     pub sort_ranges: usize,

@@ -39,8 +39,8 @@ macro_rules! with_counters {
 /// All reads of some samples as super-k-mers in bins, for a number of samples that is known at run time only.
 pub struct ScatteredSamples(Box<dyn CountBins>);
 
-/// The counted k-mers of some samples, which can be iterated in sorted order, for a number of samples that is known at
-/// run time only.
+/// The counted k-mers of some samples, which can be iterated once in sorted order, for a number of samples that is
+/// known at run time only.
 pub struct SortedSampleKmers(Box<dyn VisitKmers>);
 
 impl ScatteredSamples {
@@ -95,7 +95,8 @@ impl SortedSampleKmers {
         self.0.shrink_memory_to(bytes)
     }
 
-    /// Calls `each` with all kept k-mers and their counters in ascending order ([`SortableKmers::for_each_kmer`]).
+    /// Calls `each` with all kept k-mers and their counters in ascending order, and frees them
+    /// ([`SortableKmers::for_each_kmer`]). There may be more counters than samples.
     ///
     /// # Errors
     /// As [`SortableKmers::for_each_kmer`].

@@ -31,7 +31,7 @@ pub enum ScatterDevice {
     SimulatedFpga(SimulatedFpga),
 }
 
-/// Scatters batches of packed reads of one sample into super-k-mer records by bin.
+/// Scatters batches of packed reads into super-k-mer records by bin. A batch has the reads of one sample.
 ///
 /// A base that is [`genuma_reads::dna::NOT_A_BASE_CODE`] is of low quality or no base, and in no k-mer. A backend may
 /// keep reads until [`Scatter::finish_batch`]. The records of a bin may be in any order.
@@ -39,7 +39,8 @@ pub(crate) trait Scatter: Send {
     /// Takes one read.
     fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error>;
 
-    /// Writes the records of all reads taken since the last call, and returns their number.
+    /// Writes the records that were kept. Returns the numbers of k-mers and bytes of all reads taken since the last
+    /// call.
     fn finish_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error>;
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct ScatterThread<'a, R, const S: usize> {
 /// Totals of the scattered reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScatterTotals<const S: usize> {
-    /// Number of bases read, per sample.
+    /// Number of bases read, per sample, before [`PreparePair`] changes the pairs.
     pub bases: [u64; S],
     /// Number of k-mers read, per sample, in all partitions.
     pub kmers: [u64; S],

@@ -28,7 +28,7 @@ pub struct ShardKmerIndex {
     grid: BinGrid,
     /// Number of bases read, per sample.
     bases: [u64; 2],
-    /// Number of k-mers, per sample.
+    /// Number of k-mers, per sample, in all partitions.
     kmers: [u64; 2],
     /// Total size of the super-k-mer records, in bytes.
     bytes: u64,
@@ -133,7 +133,8 @@ impl BinSource for ShardBins<'_> {
 }
 
 /// Counts the partition `params.partition` from the objects of all shards. `select` is created from the number of
-/// k-mers of each sample and receives each root of the partition once, as in [`count`](crate::count).
+/// k-mers of each sample in all partitions and receives each root of the partition once, as in
+/// [`count`](crate::count).
 ///
 /// # Errors
 /// Returns an error if a parameter is out of range, if there is no shard, if the shards have different grids, or if

@@ -26,7 +26,7 @@ const fn max_record_bytes(samples: usize) -> usize {
 
 const _: () = assert!(MemoryPlan::SORT_RANGE_BUFFER_BYTES >= max_record_bytes(MAX_SAMPLES));
 
-/// Mean number of k-mers per bucket: so few that insertion sort is fast.
+/// Minimum mean number of k-mers per bucket: so few that insertion sort is fast.
 const KMERS_PER_BUCKET: u64 = 8;
 /// Maximum binary logarithm of the number of buckets, so that they stay in the L1 cache.
 const MAX_BUCKET_BITS: u32 = 12;
@@ -241,7 +241,7 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
     }
 }
 
-/// Counted k-mers that can be iterated in sorted order.
+/// Counted k-mers that can be iterated once in sorted order.
 #[derive(Debug)]
 pub struct SortableKmers<const S: usize> {
     pub(crate) ranges: Bins,
@@ -253,7 +253,7 @@ pub struct SortableKmers<const S: usize> {
     /// k-mer spectrum of each sample, with all k-mers, kept or not: `spectra[sample][m]` is the number of distinct
     /// canonical k-mers that the sample has `m` times; the last entry includes all higher counts; entry 0 is 0.
     pub spectra: [Vec<u64>; S],
-    /// Numbers of the count, without the bytes that the sort ranges spill.
+    /// Numbers of the count, without the bytes in the spill file of the sort ranges.
     pub(crate) stats: CountStats<S>,
     /// Memory by NUMA node when all reads were in bins; empty with a single node, or if all bins were in a file.
     pub memory_by_node: Vec<NodeUsage>,
@@ -298,8 +298,9 @@ impl<const S: usize> SortableKmers<S> {
         self.ranges.shrink_memory_to(bytes.saturating_sub(self.sort_memory_bytes()))
     }
 
-    /// Calls `each` with all kept k-mers and their counters in ascending order. K-mers are canonical, with two bits
-    /// per base and the first base in the highest bits.
+    /// Calls `each` with all kept k-mers and their counters in ascending order, and frees each sort range afterwards:
+    /// further calls find no k-mers. K-mers are canonical, with two bits per base and the first base in the highest
+    /// bits.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged, or the first error of `each`, which is not
@@ -318,7 +319,7 @@ impl<const S: usize> SortableKmers<S> {
         turn.into_inner().unwrap_or_else(PoisonError::into_inner).failure.map_or(Ok(()), Err)
     }
 
-    /// Loop of one thread: takes the next range, sorts it, and waits for its turn to output.
+    /// Loop of one thread: takes the next range, sorts it, waits for its turn to output it, and frees it.
     fn run_output_thread<W, E>(&self, next: &AtomicUsize, turn: &Mutex<OutputTurn<W, E>>, changed: &Condvar)
     where
         W: FnMut(u64, &[u32; S]) -> Result<(), E>,

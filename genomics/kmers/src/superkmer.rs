@@ -27,7 +27,7 @@ pub(crate) const fn record_bytes(kmers: usize, k: u32) -> usize {
 /// A super-k-mer of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SuperKmer {
-    /// Minimizer of all its roots.
+    /// Minimizer (hash) of all its roots.
     pub(crate) minimizer: u32,
     /// Position of its first base in the read.
     pub start: usize,
@@ -128,7 +128,7 @@ const _: () = assert!(MAX_RECORD_BYTES == 17);
 /// A super-k-mer as a bin stores it: sample, number of k-mers, and packed bases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SuperKmerRecord<'a> {
-    /// Number of the sample that the read is from: 0 for the normal, 1 and up for tumours.
+    /// Number of the sample that the read is from; in a call 0 for the normal, 1 and up for tumours.
     pub sample: usize,
     /// Number of k-mers, 1..=[`MAX_KMERS_PER_RECORD`].
     pub kmers: usize,

@@ -20,18 +20,18 @@ const COMPARED_BYTES: u64 = 1 << 20;
 /// once.
 ///
 /// # Errors
-/// A file is missing, unreadable, not regular, empty or not FASTQ; a file is given twice, also under another name, as
-/// a link, or as a copy (same size, same first MiB), unless the lanes are disjoint slices of one file; the first
-/// records of a lane are invalid, for example because mates do not match.
+/// A file is missing, unreadable or not regular, or in a FASTQ lane empty or not FASTQ; a file is given twice, also
+/// under another name, as a link, or as a copy (same size, same first MiB), unless the lanes are disjoint slices of one
+/// file; the first records of a lane are invalid, for example because mates do not match.
 pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
     check_all(lanes, false)
 }
 
-/// Like [`check_lanes`], for a run that reads its input once: pipes and `-` (standard input) are accepted. Their
-/// contents are checked when they are read.
+/// Like [`check_lanes`], for a run that reads its input once: pipes and `-` (standard input) are accepted. The contents
+/// of a lane with a pipe are checked when they are read.
 ///
 /// # Errors
-/// The errors of [`check_lanes`] for regular files; a pipe is given twice; an input is neither a file nor a pipe.
+/// The errors of [`check_lanes`] for lanes without a pipe; an input is given twice, or is neither a file nor a pipe.
 pub fn check_lanes_for_one_pass(lanes: &[Lane]) -> Result<(), Error> {
     check_all(lanes, true)
 }
@@ -66,9 +66,9 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     regular.into_iter().try_for_each(check_first_batch)
 }
 
-/// Removes lanes whose FASTQ files have no records, unless the sample has no other lane, and returns the removed
-/// lanes. A sequencer may write such files for a lane without reads of the sample. A lane of two files of which only
-/// one is empty is not removed; it fails in [`check_lanes`].
+/// Removes lanes whose FASTQ files are all empty, unless all lanes of the sample are, and returns the removed lanes. A
+/// sequencer may write such files for a lane without reads of the sample. A lane of two files of which only one is
+/// empty is not removed; it fails in [`check_lanes`].
 ///
 /// # Errors
 /// A file cannot be read.

@@ -52,13 +52,13 @@ pub(crate) fn complement_iupac(base: u8) -> u8 {
     IUPAC_COMPLEMENTS[usize::from(base)]
 }
 
-/// The complement of an ASCII base in upper case; `N` for any byte that is not a base.
+/// The upper-case complement of an ASCII base in either case; `N` for any byte that is not A, C, G or T.
 #[inline]
 pub fn complement(base: u8) -> u8 {
     b"TGCAN"[encode_base(base) as usize]
 }
 
-/// The reverse complement of an ASCII sequence in upper case.
+/// The reverse complement of an ASCII sequence, in upper case; `N` for each byte that is not A, C, G or T.
 pub fn reverse_complement(seq: &[u8]) -> Vec<u8> {
     seq.iter().rev().map(|&b| complement(b)).collect()
 }

@@ -84,13 +84,13 @@ pub enum Error {
         /// What is wrong with the read structure.
         fault: &'static str,
     },
-    /// The list of mate files has an odd number of files.
+    /// In a list of FASTQ files of read 1 and read 2 in turn, a file of read 1 is not followed by its mate file.
     #[error(
         "{}: has no mate file: give the files of read 1 and read 2 in turn, or add --interleaved (mates alternate in each file) or --single (reads have no mates)",
         path.display()
     )]
     MissingMateFile {
-        /// The last file of the list.
+        /// The file of read 1.
         path: PathBuf,
     },
     /// No input file was given for a sample.
@@ -159,7 +159,7 @@ fn record_origin(slice_start: &Option<Box<VirtualOffset>>) -> String {
         .map_or(String::new(), |from| format!(" after {from}"))
 }
 
-/// Text for a message that describes a slice; empty if the slice starts at the beginning of the file.
+/// Text for a message that describes a slice; empty for a whole file.
 fn slice_origin(from: &Option<Box<VirtualOffset>>) -> String {
     from.as_deref().map_or(String::new(), |from| format!("the slice from {from} on "))
 }
@@ -167,7 +167,8 @@ fn slice_origin(from: &Option<Box<VirtualOffset>>) -> String {
 /// What is wrong with a file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// BAM without the empty block, or CRAM without the empty container, that marks the end of the file.
+    /// BAM without the empty block, CRAM without the empty container, or CBQ or VBQ without the bytes that mark the end
+    /// of the file.
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
     MissingEofMarker,
     /// The file has a CRAM version that is not supported.
@@ -192,7 +193,7 @@ pub enum FileFault {
         name: String,
         /// MD5 sum of the sequence in the header of the CRAM file.
         md5: String,
-        /// Paths that were tried, and what is wrong with each.
+        /// The paths that were tried, or what is wrong with the file that was found.
         reason: String,
     },
     /// The reference lacks a sequence that the CRAM file refers to.
@@ -220,7 +221,7 @@ pub enum FileFault {
     /// The MD5 sums of the reference differ from those in the CRAM file.
     #[error("was made with another reference (checksums differ at record {record}): give that reference")]
     ReferenceDiffers {
-        /// Number of the first record, counted from 1, that was compared with another reference.
+        /// Number of the first record, counted from 1, of the container whose sums differ.
         record: u64,
     },
     /// The MD5 sum of a sequence differs between the reference and the CRAM header.
@@ -240,7 +241,7 @@ pub enum FileFault {
         /// Number of the first record, counted from 1, of the damaged container.
         record: u64,
     },
-    /// The header of a BAM, CRAM or BINSEQ file is damaged; the field describes the damage.
+    /// The header of a BAM, CRAM or BINSEQ file is damaged or not supported; the field describes why.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
     /// A read without base qualities.
@@ -286,8 +287,8 @@ pub enum FileFault {
         /// Size in bytes now.
         new_bytes: u64,
     },
-    /// The contents of the file have changed since it was divided into slices: no record starts at the position in the
-    /// field.
+    /// The contents of the file have changed since it was divided into slices: a slice cannot start or end at the
+    /// position in the field.
     #[error(
         "has changed since the call was planned (genuma call --plan; at {0}): restore the file, or plan the call again"
     )]
@@ -367,7 +368,7 @@ pub enum RecordFault {
     /// A byte in the name that SAM forbids.
     #[error("{0} in its name is outside '!' to '~': SAM does not allow it, rename the reads")]
     InvalidNameByte(ByteForDisplay),
-    /// The record at the same position in the other mate file has another name.
+    /// The record that should be the mate, by its position in the mate file or in the same file, has another name.
     #[error("read \"{name}\" has mate \"{mate}\" in {}: mates must come in the same order", mate_path.display())]
     MateNameMismatch {
         /// Name of the read.
@@ -377,7 +378,7 @@ pub enum RecordFault {
         /// File of the mate.
         mate_path: PathBuf,
     },
-    /// According to their names, the first read is read 2 and its mate is read 1.
+    /// According to their headers, the first read is read 2 and its mate is read 1.
     #[error("\"{name}\" is read 2, and its mate in {} is read 1: give the files in the order read 1, read 2", mate_path.display())]
     ExchangedMates {
         /// Name of the template.
@@ -385,7 +386,7 @@ pub enum RecordFault {
         /// File of the mate.
         mate_path: PathBuf,
     },
-    /// According to their names or flags, both mates are the same read (1 or 2) of the template.
+    /// According to their headers, both mates are the same read (1 or 2) of the template.
     #[error("\"{name}\" and its mate in {} are both read {number}: give read 1 and read 2", mate_path.display())]
     DuplicateMateNumber {
         /// Name of the template.
@@ -546,7 +547,8 @@ pub enum SequenceNameFault {
     InvalidByte(ByteForDisplay),
 }
 
-/// A byte that is displayed in messages as a character or, if it is not printable, as its hexadecimal value.
+/// A byte that is displayed in messages as a character or, if it is not printable, as its hexadecimal value. A line
+/// feed is displayed as "an empty line".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByteForDisplay(pub u8);
 

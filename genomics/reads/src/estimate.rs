@@ -37,7 +37,8 @@ pub struct ReadEstimate {
 /// Size in bytes of the variable-length integers that the packed reads store for each read.
 const VARINT_BYTES_PER_READ: u64 = 3;
 
-/// Upper limit of the size in bytes of packed reads whose qualities are unknown: 8 bits per quality.
+/// Size in bytes of packed reads whose qualities are unknown, with 8 bits per quality, the maximum; without read names
+/// and without letters other than A, C, G and T.
 fn max_packed_bytes(ReadEstimate { bases, reads, .. }: ReadEstimate) -> u64 {
     reads * (packed_read_len_bytes(0, 0, 0) + VARINT_BYTES_PER_READ) + bases / 4 + bases
 }
@@ -46,7 +47,8 @@ impl ReadEstimate {
     /// Estimates the contents of all lanes, or of their slices: counts the reads in the first few MB of each file and
     /// extrapolates by the compressed size. The result for a file that is sampled completely is exact. Pipes count as
     /// empty. A file without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths
-    /// per byte of plain text, and reads of 150 bases.
+    /// per byte of plain text, and reads of 150 bases. The artificial reads of a reference genome are estimated from
+    /// the size of its file.
     pub fn estimate_lanes(lanes: &[Lane]) -> ReadEstimate {
         ReadEstimate::estimate_lanes_by_sample(lanes).into_iter().sum()
     }
@@ -107,7 +109,8 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
     ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
 
-/// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no records.
+/// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no reads or
+/// cannot be read.
 fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
     // I/O error ignored: reported when the file is opened.
     let size = of.path.metadata().ok()?.len();

@@ -75,8 +75,8 @@ impl Reference {
         self.contigs.iter().map(|contig| contig.name.as_str()).collect()
     }
 
-    /// Writes the reference to a plain FASTA file with 80 bases per line. The file is written under a temporary name
-    /// and then renamed.
+    /// Writes the reference to a plain FASTA file with 80 bases per line; headers have only the names. The file is
+    /// written under a temporary name and then renamed.
     ///
     /// # Errors
     /// The file cannot be written.

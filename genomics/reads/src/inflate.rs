@@ -100,7 +100,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     }
 
     /// Reads decompressed bytes into `buf` and returns their number. It is smaller than the size of `buf` only at the
-    /// end of the file.
+    /// end of the file or span, or before an error.
     ///
     /// # Errors
     /// See [`DecompressError`]; all bytes before the error were delivered by earlier calls.

@@ -48,7 +48,8 @@ impl<'a> UmiExtractor<'a> {
     }
 
     /// Appends a pair, or a read without a mate, to `batch`, with its UMIs moved to the name. A read with fewer bases
-    /// than its structure has before the template is counted, and both reads lose all their bases.
+    /// than its structure has before the template is counted; then both reads lose all their bases, and the name gets
+    /// no UMI.
     pub(crate) fn extract_umi_and_push_pair(
         &mut self,
         name: &[u8],
@@ -98,7 +99,8 @@ fn find_fragment_length(templates: [Mate<'_>; 2], prefixes: [&[u8]; 2]) -> Optio
     in_one.or_else(|| find_fragment_end(two, one, prefixes[0]).filter(|&end| continues_with_umi(one, end, prefixes[1])))
 }
 
-/// Whether a read continues at `end` with the reverse complement of the bases of its mate's UMI, or ends before.
+/// Whether a read continues at `end` with the reverse complement of the bases of its mate's UMI, of which a third may
+/// differ, or ends before.
 fn continues_with_umi(read: &[u8], end: usize, mate_prefix: &[u8]) -> bool {
     let tail = &read[end.min(read.len())..read.len().min(end + mate_prefix.len())];
     count_mismatches(tail, &mate_prefix[mate_prefix.len() - tail.len()..]) * 3 <= tail.len()

@@ -45,8 +45,9 @@ pub enum LaneFiles {
     Interleaved(PathBuf),
     /// Reads without mates. Each is delivered as a pair whose second read is empty.
     Single(PathBuf),
-    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Mates are paired wherever they are in the file. A read
-    /// without a mate is delivered as a pair in which the other read is empty.
+    /// BAM, CRAM or BINSEQ, whose reads may be unaligned. Mates are paired wherever they are in the file, unless
+    /// [`AlignedOptions::pair_mates`] is false. A read without a mate is delivered as a pair in which the other read is
+    /// empty.
     Aligned(AlignedInput),
     /// A reference genome (FASTA). Its sequences are cut into overlapping artificial reads without mates, which
     /// replace the reads of a normal sample that was not sequenced.
@@ -63,7 +64,7 @@ pub struct LaneSlice {
     pub second_file: Option<FileSpan>,
 }
 
-/// Whether the reads in a list of files have mates, and in which files the mates are.
+/// Whether the reads in a list of FASTQ files have mates, and in which files the mates are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MateLayout {
     /// Two consecutive files of the list are a lane: read 1 and read 2.

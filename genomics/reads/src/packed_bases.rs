@@ -22,7 +22,8 @@ pub struct BaseCodes {
 
 impl BaseCodes {
     /// Replaces the read by the bases `seq`: encodes and packs them with the widest vector instructions of the CPU.
-    /// Bases whose quality byte is below `min_quality` become [`dna::NOT_A_BASE_CODE`].
+    /// Bases whose quality byte is below `min_quality` become [`dna::NOT_A_BASE_CODE`]. `qual` must be as long as
+    /// `seq`.
     #[inline]
     pub fn encode_bases(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         run_with_widest_simd(

@@ -118,7 +118,7 @@ pub(crate) struct ReadPacker {
 struct PaddedBytes(Vec<[u8; BYTES_PER_STEP]>);
 
 impl ReadPacker {
-    /// Appends a packed read to `out`. Any letters and qualities are accepted.
+    /// Appends a packed read to `out`. Any letters and qualities are accepted, but `qual` must be as long as `seq`.
     pub fn pack(&mut self, seq: &[u8], qual: &[u8], out: &mut Vec<u8>) {
         run_with_widest_simd(
             #[inline(always)]
@@ -332,10 +332,8 @@ impl<'a> PackedReadRef<'a> {
         unpack_values(self.packed_quals, bits_per_quality(self.qualities.len()), self.len, &numbered, into);
     }
 
-    /// The quality byte of base `at`, as it was packed.
-    ///
-    /// # Panics
-    /// `at` is not less than the number of bases.
+    /// The quality byte of base `at`, as it was packed. `at` must be less than the number of bases; otherwise the call
+    /// may panic.
     pub fn quality_at(self, at: usize) -> u8 {
         let number = unpack_value(self.packed_quals, at, bits_per_quality(self.qualities.len()));
         // Qualities that are not indexed are stored as they are.
@@ -383,10 +381,7 @@ impl PackedRead {
         PackedReadRef { len, qualities: kinds, packed_bases: letters, packed_quals: quals, exceptions: unknown }
     }
 
-    /// The bases in a range of positions.
-    ///
-    /// # Panics
-    /// The range extends over the end of the read.
+    /// The bases in a range of positions, which must not extend over the end of the read; otherwise the call may panic.
     pub fn bases(&self, range: Range<usize>) -> Vec<u8> {
         let packed = self.as_packed_ref();
         let mut seq: Vec<u8> = range.clone().map(|at| decode_base(unpack_value(packed.packed_bases, at, 2))).collect();
@@ -402,10 +397,7 @@ impl PackedRead {
         (0..packed.len).map(move |at| packed.quality_at(at))
     }
 
-    /// The Phred quality of base `at`.
-    ///
-    /// # Panics
-    /// `at` is not less than the number of bases.
+    /// The Phred quality of base `at`, which must be less than the number of bases; otherwise the call may panic.
     pub fn quality_at(&self, at: usize) -> u8 {
         self.as_packed_ref().quality_at(at)
     }

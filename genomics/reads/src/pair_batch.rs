@@ -3,7 +3,7 @@
 /// One read of a pair, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mate<'a> {
-    /// Bases as in the file (ASCII, upper or lower case).
+    /// Bases as in the file (ASCII, upper or lower case), on the strand that was sequenced.
     pub seq: &'a [u8],
     /// Qualities as in the file (Phred + 33), as many as bases; empty if only the bases of a packed read were unpacked.
     pub qual: &'a [u8],
@@ -33,7 +33,7 @@ struct FieldEnds {
     qual: [u32; 2],
 }
 
-/// Consecutive read pairs of one lane.
+/// Read pairs of one lane.
 #[derive(Debug, Default)]
 pub struct PairBatch {
     /// Sample number of the pairs (see [`crate::Lane::sample`]).
@@ -97,7 +97,7 @@ impl PairBatch {
         }
     }
 
-    /// All pairs in the order of the file.
+    /// All pairs in the order in which they were appended.
     pub fn iter(&self) -> impl Iterator<Item = ReadPair<'_>> {
         (0..self.len()).map(|i| self.pair(i))
     }

@@ -28,7 +28,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 /// Checks that the path exists or means the standard input, so that a misspelt path is not reported as another mistake.
 ///
 /// # Errors
-/// [`Error::Read`] if nothing exists at the path.
+/// [`Error::Read`] if nothing exists at the path, or it cannot be examined.
 pub fn check_file_exists(path: &Path) -> Result<(), Error> {
     match path.metadata() {
         Err(source) if !is_stdin(path) => Err(Error::Read { path: path.into(), source }),
@@ -54,9 +54,9 @@ const PIPEFS_MAGIC: u64 = 0x5049_5045;
 /// (SIGPIPE), and a reader that opens the pipe after its writer has closed it would not notice the end.
 static OPEN_PIPES: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
 
-/// Returns the first bytes of a pipe, or of a file that is the standard input, as soon as `is_enough` accepts them, or
-/// when the input ends. Returns no bytes for other files, and for a named pipe that has no writer for
-/// [`WRITER_TIMEOUT`]. The bytes can still be read afterwards.
+/// Returns the first bytes of a pipe as soon as `is_enough` accepts them, there are [`MAX_PEEK_BYTES`], or the input
+/// ends; or the first [`MAX_PEEK_BYTES`] of a file that is the standard input. Returns no bytes for other files, and
+/// for a named pipe that has no writer for [`WRITER_TIMEOUT`]. The bytes can still be read afterwards.
 ///
 /// # Errors
 /// The pipe cannot be opened or examined.

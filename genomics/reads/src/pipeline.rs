@@ -1,7 +1,7 @@
 //! Processes all read pairs with worker threads. Each worker reads blocks of records itself, so that no queue is
 //! needed.
 //!
-//! The two files of a lane are two readers, each with a lock. A worker holds the first lock while it fills a block,
+//! The two files of a lane are two readers, each with a lock. A worker holds the first lock while it fills a block, and
 //! takes the second lock before it releases the first, so that it gets the mates of its block whatever the number of
 //! workers. Two workers can thus decompress the two files of a lane at the same time, and more work on other lanes.
 //! All workers check, pair and process their batches without locks.
@@ -138,7 +138,7 @@ struct LaneReader<'a> {
     reference: Option<ReferenceReads<'a>>,
     progress: &'a ProgressCounters,
     first_file: Mutex<FirstFile<'a>>,
-    /// The file of read 2; `None` if it is not open yet or mates are interleaved.
+    /// The file of read 2; `None` before it is opened, after its end, and for a lane of one file.
     second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
     /// Pipe whose other end ends the waiting for input when it is dropped; `None` if pipes are refused.
     pipe_stop: Option<Arc<PipeReader>>,

@@ -15,7 +15,7 @@ use crate::error::{Error, KnownVariantsFault};
 use crate::fasta::Reference;
 use crate::text_lines::for_each_line;
 
-/// A substitution, insertion or deletion as in VCF: left-aligned, and with as few bases as possible.
+/// A substitution, insertion or deletion as in VCF, with as few bases as possible. It must be left-aligned to be found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SmallVariant {
     /// Index of the contig in the reference.
@@ -67,7 +67,8 @@ impl SmallVariant {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PopulationFrequencies {
     by_variant: HashMap<SmallVariant, f64>,
-    /// Number of variants whose record has no frequency. [`DEFAULT_FREQUENCY_OF_LISTED_VARIANT`] is assumed for them.
+    /// Number of requested variants whose record has no frequency. [`DEFAULT_FREQUENCY_OF_LISTED_VARIANT`] is assumed
+    /// for them.
     pub num_variants_without_frequency: u64,
 }
 
@@ -76,8 +77,8 @@ pub struct PopulationFrequencies {
 pub(crate) const DEFAULT_FREQUENCY_OF_LISTED_VARIANT: f64 = 1e-3;
 
 impl PopulationFrequencies {
-    /// Reads the allele frequencies of `variants` from a VCF file: `AF`, or `AC` divided by `AN` where `AF` is
-    /// missing.
+    /// Reads the allele frequencies of `variants` from a VCF file: `AF`, or `AC` divided by `AN` where `AF` is missing.
+    /// The highest frequency counts if several records have the same variant.
     ///
     /// # Errors
     /// The file or its index cannot be read or is damaged; a line is no VCF record; the file has no contig of the
@@ -212,7 +213,7 @@ impl FrequencyReader<'_> {
 }
 
 /// Frequency of ALT allele number `alternative` (from 0) in an INFO field: `AF`, or `AC` divided by `AN` where `AF` is
-/// missing. `None` if the record has neither.
+/// missing. `None` if the record has neither, or the value is not between 0 and 1.
 fn allele_frequency(info: &str, alternative: usize) -> Option<f64> {
     let values = |key: &str| info.split(';').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
     let number = |key: &str, at: usize| values(key)?.split(',').nth(at)?.parse::<f64>().ok();

@@ -14,7 +14,7 @@ pub struct ReadRef<'a> {
     pub tags: &'a [u8],
     /// Bases as in the file (ASCII, upper or lower case).
     pub seq: &'a [u8],
-    /// Qualities as in the file (Phred + 33), as many as bases; empty for reads from FASTA.
+    /// Qualities (Phred + 33), as many as bases; empty for a read without qualities, such as one from FASTA.
     pub qual: &'a [u8],
 }
 
@@ -29,7 +29,7 @@ struct FieldLengths {
     qual: u32,
 }
 
-/// Consecutive reads of one lane, in the order of its files.
+/// Reads of one lane, in the order in which they are delivered: that of the files, except for BAM, CRAM and BINSEQ.
 #[derive(Debug, Default)]
 pub struct ReadBatch {
     /// Whether the batch has pairs: reads 2i and 2i + 1 are read 1 and read 2 of one template.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::pair_batch::Mate;
 
-/// Maximum length in bases of a segment other than the template.
+/// Maximum length in bases of a segment before the template.
 const MAX_SEGMENT_BP: usize = 100;
 
 /// Structure of one read: UMI bases (`M`) and skipped bases (`S`), then the template (`T`), such as `3M1S+T`. Bases
@@ -52,8 +52,8 @@ impl ReadStructure {
         self.segments_before_template.iter().map(|segment| segment.0).sum()
     }
 
-    /// Appends the UMI bases of a read to `umi`, in upper case. The read must have at least
-    /// [`Self::bases_before_template`] bases.
+    /// Appends the UMI bases of a read to `umi`, in upper case; letters other than A, C, G and T become N. The read
+    /// must have at least [`Self::bases_before_template`] bases.
     pub(crate) fn append_umi(&self, seq: &[u8], umi: &mut Vec<u8>) {
         let mut start = 0;
         for &(length, is_umi) in &self.segments_before_template {

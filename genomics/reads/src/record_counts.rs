@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Numbers of the records of a file or lane, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
-    /// Number of records, including those that are skipped.
+    /// Number of records (of BINSEQ: reads), including those that are skipped; 0 for FASTQ.
     pub records: u64,
     /// Secondary records (flag 0x100), which are skipped.
     pub secondary: u64,
@@ -19,7 +19,7 @@ pub struct RecordCounts {
     pub mate_missing: CountWithExample,
     /// Hard-clipped reads, whose clipped bases are not in the file.
     pub hard_clipped: CountWithExample,
-    /// Reads whose SEQ is `*`.
+    /// Reads without bases, whose SEQ is `*` in SAM.
     pub without_bases: CountWithExample,
     /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
     pub with_umi: u64,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::fasta::{FastaEvent, FastaReader};
 use crate::pair_batch::{Mate, PairBatch};
 
-/// Length of an artificial read in bases.
+/// Length of an artificial read in bases; reads at the ends of a sequence are shorter.
 const READ_BASES: usize = 600;
 /// Distance in bases between the starts of consecutive reads. Each k-mer of up to 32 bases is then in at least two
 /// reads: a k-mer that occurs once could be a sequencing error.
@@ -19,7 +19,7 @@ const STEP_BASES: usize = 284;
 /// Quality byte of all bases: Phred 40.
 const BASE_QUALITY: u8 = b'I';
 
-/// Number of artificial reads of a sequence of `bases` bases, and total number of bases of these reads.
+/// Approximate number of artificial reads of a sequence of `bases` bases, and of the bases of these reads.
 pub(crate) fn count_artificial_reads_and_bases(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
@@ -117,6 +117,7 @@ impl SequenceCutter {
     }
 
     /// Cuts all reads whose bases have been read. At the end of the sequence (`at_end`), the last reads are shorter.
+    /// Reads without A, C, G and T are left out.
     fn cut_reads(&mut self, batch: &mut PairBatch, at_end: bool) {
         let known_end = self.bases_start + self.bases.len();
         loop {

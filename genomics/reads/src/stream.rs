@@ -107,13 +107,14 @@ impl BatchLimits {
 pub struct StreamOptions {
     /// Numbers of bases and reads at which a batch ends.
     pub batch_limit: BatchLimits,
-    /// Number of batches that are prepared ahead, at least one. One more batch is in memory.
+    /// Number of batches that are prepared ahead, at least one. One more batch is being filled, or two if a lane is
+    /// BAM, CRAM or BINSEQ.
     pub batches_ahead: usize,
     /// Number of threads that decompress BGZF, divided among the files of a lane. With fewer than two per file, the
     /// reader of the file decompresses, as for any other gzip.
     pub inflate_threads: usize,
-    /// Whether the name of a read is its whole header line without `@` or `>`, instead of the first word. Then the
-    /// comment is empty.
+    /// Whether the name of a read of FASTQ or FASTA is its whole header line without `@` or `>`, instead of the first
+    /// word. Then the comment is empty.
     pub uses_whole_header_as_name: bool,
     /// The tags of BAM and CRAM records that are delivered with the reads ([`ReadRef::tags`]); `None` for no tags.
     pub carried_tags: Option<Arc<CarriedTags>>,

@@ -271,9 +271,9 @@ impl CarriedTags {
     /// Appends the tags of a read of `read_length` bases, whose values are in the order of sequencing, to a record
     /// (`out`) that has the bases `bases` of the read. `reverse` is whether the record is on the reverse strand.
     ///
-    /// Of a value with an element for each base, only the elements of `bases` are written; a record without bases does
-    /// not get such a tag. A record with only a part of the bases gets no tags of base modifications, which refer to
-    /// all bases.
+    /// Of a value with an element for each base, only the elements of `bases` are written (all, if there are not as
+    /// many as bases of the read); a record without bases does not get such a tag. A record with only a part of the
+    /// bases gets no tags of base modifications, which refer to all bases.
     pub fn append_for_record(
         &self,
         tags: &[u8],

@@ -19,7 +19,7 @@ pub struct Target {
     /// 0-based position after the last base.
     pub end: usize,
     /// Name of the interval; the different names, separated by commas, if overlapping intervals were merged. Empty if
-    /// the file has no names.
+    /// the file has no name for it, or a dot.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reads small text files line by line, plain or gzipped.
+//! Reads text files line by line, plain or gzipped.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 /// Number of bytes per read call.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Reads a file and calls `parse` with the number (from 1) and the text of each line. `damaged_gzip` creates the error
-/// for a damaged gzip stream from the number of the line and a description.
+/// Reads a file, which must not be empty, and calls `parse` with the number (from 1) and the text of each line.
+/// `damaged_gzip` creates the error for a damaged gzip stream from the number of the line and a description.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `parse`.

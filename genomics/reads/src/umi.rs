@@ -20,12 +20,12 @@ const MOLECULE_ID_MARK: &[u8] = b":mi=";
 /// Bit that is set in the keys of molecule identifiers and not set in the keys of UMI bases.
 const MOLECULE_ID_KEY: u64 = 1 << 63;
 
-/// Key of the UMIs in a read name: their bases at two bits each, after a leading 1. The same for both strands of a
-/// duplex, whose two UMIs are swapped. The key of a molecule identifier is a hash with the highest bit set. 0 if the
-/// name has neither a UMI nor a molecule identifier.
+/// Key of the UMIs in a read name: their bases at two bits each (N as A), after a leading 1. The same for both strands
+/// of a duplex, whose two UMIs are swapped. The key of a molecule identifier is a hash with the highest bit set. 0 if
+/// the name has neither a UMI nor a molecule identifier.
 ///
-/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters of bases. Two UMIs are separated
-/// by `+` or `-`, or are the last two fields after `_`.
+/// The UMI is the last field of the name, after `:` or `_`, if it has only the letters A, C, G, T and N, at least
+/// [`MIN_UMI_BASES`]. Two UMIs are separated by `+` or `-`, or are the last two fields, equally long, after `_`.
 pub fn umi_key_of_name(name: &[u8]) -> u64 {
     if let Some(at) = memchr::memmem::rfind(name, MOLECULE_ID_MARK) {
         return MOLECULE_ID_KEY | XxHash3_64::oneshot(&name[at + MOLECULE_ID_MARK.len()..]) >> 1;
@@ -99,6 +99,7 @@ pub(crate) enum UmiOrMoleculeId<'a> {
 impl<'a> UmiOrMoleculeId<'a> {
     /// Chooses between the values of `RX` and `MI` (SAM tags specification, section 1.3). `MI` is the result of
     /// grouping, so it has precedence. A final `/A` or `/B` is the strand of a duplex and is not part of the molecule.
+    /// A value of `RX` that is not a UMI (see [`umi_key_of_name`]) is ignored.
     pub(crate) fn from_tag_values(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiOrMoleculeId<'a> {
         let molecule = mi.map(|id| id.strip_suffix(b"/A").or_else(|| id.strip_suffix(b"/B")).unwrap_or(id));
         match (molecule.filter(|id| !id.is_empty()), rx.filter(|bases| umi_key(bases) != 0)) {

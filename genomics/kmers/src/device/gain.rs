@@ -25,7 +25,7 @@ const MIN_GAIN_SHARE: f64 = 0.05;
 pub struct CountingTimesWithAndWithoutDevices {
     /// Counting time with threads alone, in seconds.
     pub threads_s: f64,
-    /// Counting time with threads and devices, in seconds.
+    /// Counting time with threads and devices, with the startup of the devices, in seconds.
     pub with_devices_s: f64,
 }
 
@@ -54,7 +54,8 @@ fn kmers_per_second(rates: &DeviceRates) -> f64 {
     to.min(counted).min(from)
 }
 
-/// Estimates the counting time of `kmers` k-mers in bins, with threads and devices of the given speeds.
+/// Estimates the counting time of `kmers` k-mers in bins for the threads alone, and for the threads together with
+/// devices of the given speeds.
 pub fn estimate_times_with_and_without_devices(
     kmers: u64,
     threads: usize,

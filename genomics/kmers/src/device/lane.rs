@@ -52,8 +52,8 @@ impl From<genuma_gpu::Error> for LaneError {
 }
 
 impl DeviceLane {
-    /// Counts the bins `which` until none is left. Adds to `postponed` the bin that a failed device had begun, and bins
-    /// with too many k-mers for a device.
+    /// Counts the bins `which` until none is left or the device fails. Adds to `postponed` the bin that a failed device
+    /// had begun, and bins with too many k-mers for a device. A device that cannot be used counts no bin.
     pub(crate) fn count_bins<const S: usize>(
         &self,
         k: u32,
@@ -108,7 +108,7 @@ impl DeviceLane {
         LaneCounter::new(k, OpenClTable::create_on_device(&self.device, k, sizes)?)
     }
 
-    /// Logs that the device is not used any more, once per device.
+    /// Logs that the device is not used any more, unless another lane has logged it.
     fn log_failure(&self, error: &genuma_gpu::Error) {
         match error {
             genuma_gpu::Error::DeviceLost { .. } => {}
@@ -143,8 +143,8 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
     }
 
     /// Counts the root classes `classes` of a bin with `kmers` k-mers. `read` passes the records of the bin to its
-    /// argument. Classes that were counted are removed from `classes`, so after a device failure those that remain have
-    /// to be counted again.
+    /// argument. Classes that were counted are removed from `classes`, so after a device failure those that remain are
+    /// still to be counted.
     pub(super) fn count_bin(
         &mut self,
         kmers: u64,

@@ -7,7 +7,7 @@ use genuma_gpu::Error;
 use crate::SPECTRUM_SLOTS;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
-/// Number of records in a chunk, which one work-group inserts into the table.
+/// Maximum number of records in a chunk, which one work-group inserts into the table.
 pub(super) const RECORDS_PER_CHUNK: usize = 64;
 /// Number of work-items of a work-group: a power of two that every device supports.
 pub(super) const WORK_GROUP_ITEMS: usize = 64;
@@ -39,7 +39,7 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn allocate_staging(&self) -> Result<Self::StagingMemory, Error>;
 
-    /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
+    /// Maximum number of chunks, of up to [`RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
     fn max_chunks(&self) -> usize;
 
     /// Maximum number of slots of the table.
@@ -76,7 +76,7 @@ pub(super) struct LaneMemorySizes {
     /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
     /// time.
     pub staging_bytes: usize,
-    /// Maximum number of chunks, of [`RECORDS_PER_CHUNK`] records each, in the staging memory.
+    /// Maximum number of chunks, of up to [`RECORDS_PER_CHUNK`] records each, in the staging memory.
     pub max_chunks: usize,
     /// Maximum number of slots of the table, without the [`MAX_PROBED_SLOTS_PER_KMER`] extra slots at its end.
     pub max_slots: usize,

@@ -21,7 +21,8 @@ const CHUNK_BYTES: usize = 512 << 10;
 const INFLATE_BYTES: usize = 128 << 10;
 /// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
 const MAX_RECORD_BYTES: usize = 512 << 20;
-/// Maximum size in bytes of the text and of the names of a header.
+/// Maximum of each number in a header: sizes in bytes of the text and of names, number of reference sequences, and
+/// their lengths in bases.
 const MAX_HEADER_BYTES: usize = 1 << 30;
 
 /// A BAM file from which records are read.
@@ -32,7 +33,7 @@ pub(super) struct BamFileReader<M> {
     carry_over: Vec<u8>,
     /// Number of records read so far.
     records: u64,
-    /// Samples and reference sequences.
+    /// Samples, platforms and reference sequences.
     pub(super) header: AlignedHeader,
 }
 

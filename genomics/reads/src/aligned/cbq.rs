@@ -47,7 +47,7 @@ pub(super) struct EncodedBlock {
     /// Compressed size in bytes of each column.
     column_bytes: [usize; NUM_COLUMNS],
     num_bases: usize,
-    /// Size in bytes of the column with the positions of N.
+    /// Uncompressed size in bytes of the column with the positions of N.
     n_position_bytes: usize,
     num_records: usize,
     decoded: DecodedColumns,

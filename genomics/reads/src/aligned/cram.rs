@@ -42,7 +42,7 @@ const EOF_CONTAINER: [u8; 38] = [
     0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
     0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
 ];
-/// Maximum number of reference sequences that are kept in memory.
+/// Number of reference sequences in memory above which all are removed before the next container is decoded.
 const MAX_CACHED_SEQUENCES: usize = 3;
 /// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short
 /// read with its deletions has.
@@ -119,7 +119,7 @@ impl fasta::repository::Adapter for BlankAdapter {
 }
 
 impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
-    /// Samples and reference sequences in the header.
+    /// Samples, platforms and reference sequences in the header.
     pub(super) fn header(&self) -> AlignedHeader {
         let groups = self.context.header.read_groups().values();
         let platforms = groups.clone().map(|group| {
@@ -452,7 +452,8 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 
 impl DecodeContext {
     /// Compares the MD5 sums of the reference sequences with the indices `ids` with those of the header (`@SQ M5`),
-    /// where the header has them. Called for slices with records of several sequences, which store no MD5 sum.
+    /// where the header has them. Called for slices that store no MD5 sum, such as those with records of several
+    /// sequences.
     fn check_reference_md5(&self, ids: BTreeSet<usize>) -> io::Result<()> {
         for id in ids {
             let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };

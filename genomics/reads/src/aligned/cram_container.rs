@@ -70,7 +70,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 /// header states a larger size.
 ///
 /// # Errors
-/// The input cannot be read, or ends inside the container.
+/// The input cannot be read, ends inside the container, or states an invalid size.
 pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
     read_exactly(input, LENGTH_BYTES as u64, bytes)?;
@@ -380,7 +380,7 @@ impl RecordFlagsEncoding {
 
 /// Adds the data series for bases and qualities (`BA`, `QS`) to the compression header of a container that lacks them,
 /// and returns the new bytes of the container. Writers omit these series if no record has bases, but the decoder
-/// requires them. `None` if the container has them.
+/// requires them. `None` if the container has them or no slice, or if its compression header cannot be decompressed.
 ///
 /// # Errors
 /// The headers contradict themselves.

@@ -40,7 +40,7 @@ type NamedMd5 = (Vec<u8>, String);
 /// Where the bases of a sequence are read from.
 #[derive(Debug)]
 enum Sequences {
-    /// A plain FASTA file with a FASTA index (`.fai`).
+    /// A plain FASTA file with its index, which is read from the `.fai` file or, without one, made in memory.
     Indexed { file: File, index: HashMap<Vec<u8>, fai::Record> },
     /// Memory: a gzip file has no random access and is read as a whole.
     InMemory(HashMap<Vec<u8>, Arc<Vec<u8>>>),
@@ -96,11 +96,11 @@ impl CramReference {
         if bases.len() == length && !bases.contains(&b'>') { Ok(bases) } else { Err(differs(bases.len())) }
     }
 
-    /// Checks that the bases of a sequence have the MD5 sum `expected` (hexadecimal digits). The sum is computed only
-    /// once for each sequence and expected sum.
+    /// Checks that the bases of a sequence have the MD5 sum `expected` (hexadecimal digits). A correct sum is computed
+    /// only once for each sequence. Without a FASTA file nothing is checked.
     ///
     /// # Errors
-    /// They have another sum; and as for [`CramReference::read_sequence`].
+    /// They have another sum, or cannot be read (see [`CramReference::read_sequence`]).
     pub(super) fn check_md5(&self, name: &[u8], length: usize, expected: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let checked = (name.to_vec(), expected.to_ascii_lowercase());

@@ -92,7 +92,8 @@ pub struct AlignedInput {
 pub struct AlignedOptions {
     /// Whether mates are paired. If not, each read is delivered as a read without a mate.
     pub pair_mates: bool,
-    /// Folder for waiting mates that do not fit into memory; `None` for the folder for temporary files (`TMPDIR`).
+    /// Folder for waiting mates that do not fit into memory, or the nearest parent that exists; `None` for the folder
+    /// for temporary files (`TMPDIR`).
     pub temp_folder: Option<PathBuf>,
     /// The reference that CRAM files refer to.
     pub reference: CramReference,

@@ -1,4 +1,4 @@
-//! Header of a BAM or CRAM file: sample names and reference sequences (SAM specification, section 1.3).
+//! Header of a BAM or CRAM file: sample names, platforms and reference sequences (SAM specification, section 1.3).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,9 +11,9 @@ pub struct AlignedHeader {
     /// Sequencing platforms of the read groups (`@RG`, `PL`), in upper case; an empty string stands for read groups
     /// without `PL`.
     pub platforms: BTreeSet<String>,
-    /// The reference sequences (`@SQ`); empty if the reads are unaligned.
+    /// The reference sequences (`@SQ`); usually empty if the reads are unaligned.
     pub sequences: Vec<HeaderSequence>,
-    /// Whether a reference is needed to decode the bases of the reads, as in most CRAM files.
+    /// Whether a reference may be needed to decode the bases of the reads: true for every CRAM file.
     pub needs_reference: bool,
 }
 

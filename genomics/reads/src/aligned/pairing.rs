@@ -18,9 +18,11 @@ pub(crate) struct TemplateReads<'a> {
     pub(crate) name: &'a [u8],
     /// UMI from the tags of the first record of the template that has one.
     pub(crate) umi: UmiOrMoleculeId<'a>,
-    /// The carried tags of read 1 and of read 2, encoded as in BAM, with values in the order of sequencing.
+    /// The carried tags of read 1 and of read 2, encoded as in BAM, with values in the order of sequencing. Those of a
+    /// missing read are left over from an earlier template and must not be used.
     pub(crate) tags: [&'a [u8]; 2],
-    /// Read 1 and read 2, if they are present. An unpaired read (without the SAM flag 0x1) is the first item.
+    /// Read 1 and read 2, if they are present. An unpaired read (without the SAM flag 0x1), or each read if mates are
+    /// not paired, is the first item.
     pub(crate) mates: [Option<Mate<'a>>; 2],
 }
 
@@ -105,8 +107,8 @@ impl MateMatcher {
     /// `mates` is `None`, each read is delivered as a template of its own.
     ///
     /// # Errors
-    /// Two reads with the same name and read number; bases that are not letters; the spill file cannot be written;
-    /// errors of `each`.
+    /// Two reads with the same name and read number that are in memory together; a base `=`; the spill file cannot be
+    /// written; errors of `each`.
     pub(super) fn pair_buffered_reads<E: From<Error>>(
         &mut self,
         buffer: &RecordBuffer,
@@ -283,8 +285,8 @@ impl MateMatcher {
         same.map_or(Ok(()), |read| Err(duplicate_primary_error(buffer, &buffer.reads[read as usize], path)))
     }
 
-    /// Delivers up to `max_templates` of the reads in `rest`, which still wait at the end of the file; false if none
-    /// are left.
+    /// Delivers up to `max_templates` templates of the reads in `rest`, which still wait at the end of the file; false
+    /// if none are left.
     ///
     /// # Errors
     /// Errors of `each`.

@@ -28,7 +28,7 @@ use super::vbq::{self, VbqOrBqFileReader};
 use super::waiting_mates::{MAX_WAITING_MATES_MEMORY_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
-/// Maximum number of templates with a missing mate that are delivered in one batch.
+/// Maximum number of templates that are delivered in one batch from the reads that still wait at the end of the file.
 const TEMPLATES_PER_BATCH: usize = 1024;
 
 /// Resources for reading a file in addition to the reading threads.
@@ -184,8 +184,8 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
 }
 
 impl AlignedInput {
-    /// Opens the file and reads the samples and reference sequences in its header. The result is empty for a pipe,
-    /// whose bytes can be read only once.
+    /// Opens the file and reads the samples, platforms and reference sequences in its header. The result is empty for a
+    /// pipe, whose bytes can be read only once.
     ///
     /// # Errors
     /// The file cannot be read, or its header is damaged.
@@ -430,7 +430,7 @@ fn append_template(
 }
 
 /// Reads one file in the order of its records. Templates come in the order of their last reads; templates with a
-/// missing mate come at the end.
+/// missing mate, or with a mate that was spilled to disk, come at the end.
 pub(crate) struct OrderedReader<M> {
     aligned: AlignedInput,
     file: Option<AlignedRecordFile<M>>,
@@ -462,7 +462,8 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
         })
     }
 
-    /// Calls `each` with the next templates, at least one; returns false at the end of the file.
+    /// Calls `each` with the templates that the next records of the file complete, which may be none; returns false
+    /// after the last template.
     pub(crate) fn next_templates<E: From<Error>>(
         &mut self,
         each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,

@@ -132,7 +132,7 @@ pub(super) enum MateSearchResult {
     Found(ByteRange),
     /// The mate was not waiting; the read itself waits now.
     Waiting,
-    /// A waiting read has the same name and the same read number, which is an error.
+    /// A waiting read in memory has the same name and the same read number, which is an error.
     Duplicate,
 }
 
@@ -315,7 +315,8 @@ impl Shard {
         start..self.bytes.len()
     }
 
-    /// Removes the bytes of reads that no longer wait if they are more than half of the buffer.
+    /// Removes the bytes of reads that no longer wait if they are more than half of the buffer and than 64 KiB, or if
+    /// no read waits.
     fn compact(&mut self) {
         if self.waiting.is_empty() && self.hash_collisions.is_empty() {
             self.bytes.clear();

@@ -47,7 +47,7 @@ impl<'a> FastqRecordPosition<'a> {
         unterminated && self.index + 1 == self.block.num_records() && self.block.whole_records_end() == filled
     }
 
-    /// Checks the record as far as the mate is not needed: lines, lengths, bases, qualities and name.
+    /// Checks the record as far as the mate is not needed: lines, lengths, bases and qualities, but not the name.
     fn check_record(&self) -> Result<(), Error> {
         let [header, seq, plus, qual] = self.block.record_lines(self.index);
         let first = |line: &[u8]| ByteForDisplay(line.first().copied().unwrap_or(b'\n'));
@@ -149,7 +149,7 @@ fn split_header(header: &[u8]) -> (&[u8], &[u8]) {
     (word, rest.get(1..).unwrap_or_default())
 }
 
-/// Template name of a header without its first byte; equal for both mates.
+/// Template name of a header without its first byte: the first word without a final `/1` or `/2`.
 pub(crate) fn template_name(header: &[u8]) -> &[u8] {
     let (word, comment) = split_header(header);
     parse_template_name(word, comment).0
@@ -181,8 +181,9 @@ fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) ->
     )
 }
 
-/// Checks that two records are read 1 and read 2 of one template: their names are equal, and their read numbers, where
-/// they have some, are 1 and 2. Returns the template name.
+/// Checks that two records are read 1 and read 2 of one template: their names are equal and their read numbers, if both
+/// have one, are 1 and 2; or their names differ only in a pair of suffixes of [`MATE_SUFFIXES`]. Returns the template
+/// name.
 pub(crate) fn check_mates<'a>(
     positions: [FastqRecordPosition<'_>; 2],
     [one, two]: [&FastqRecord<'a>; 2],

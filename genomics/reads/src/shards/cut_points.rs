@@ -16,7 +16,8 @@ use super::SplitObstacle;
 use super::records::{FoundRecord, RecordSearchResult, find_records, parse_records_at};
 use super::text::{RandomAccessText, TextWindow};
 
-/// Number of consecutive records that must be valid at a cut, and must have equal names in both files.
+/// Number of consecutive records that must be valid at a cut, and must have equal names in both files; fewer at the end
+/// of a file.
 const RUN_RECORDS: usize = 8;
 /// Maximum number of bytes of text in which [`RUN_RECORDS`] consecutive valid records are searched.
 const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -51,7 +52,7 @@ impl RecordRun<'_> {
 /// Result of searching for a cut: an I/O error, a position, or the reason why the file cannot be cut there.
 type CutResult<T> = io::Result<Result<T, SplitObstacle>>;
 
-/// Finds [`RUN_RECORDS`] consecutive records that start after about byte `near` of a file.
+/// Finds [`RUN_RECORDS`] consecutive records, or fewer at the end of a file, that start after about byte `near`.
 fn find_run_near(part: &RandomAccessText, near: u64) -> CutResult<RecordRun<'_>> {
     let Some(mut text) = part.read_text_near(near)? else {
         return Ok(Err(SplitObstacle::NoRecords));

@@ -57,8 +57,8 @@ impl RandomAccessText {
         place > self.span.start && self.span.end.is_none_or(|to| place < to)
     }
 
-    /// Reads the text around byte `near` of the file, up to the end of the block that contains the byte; `None` if
-    /// there are no BGZF blocks near it.
+    /// Starts a window of text at byte `near` of the file. In BGZF, the block that contains the byte is read; `None` if
+    /// there are no blocks near it. Of plain text, nothing is read yet.
     pub(super) fn read_text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
         let mut text = TextWindow {
             file: self,
@@ -135,8 +135,8 @@ pub(super) struct TextWindow<'a> {
 }
 
 impl TextWindow<'_> {
-    /// Appends the next BGZF block that has content, or a part of a file that is not BGZF. Returns false and reads nothing at the end of the file, or
-    /// where the blocks end.
+    /// Appends the next BGZF block that has content, or the next [`PLAIN_STEP_BYTES`] bytes of plain text. Returns
+    /// false and reads nothing at the end of the file, or where the blocks end.
     pub(super) fn read_more_text(&mut self) -> io::Result<bool> {
         let (had, at) = (self.bytes.len(), self.next_file_offset);
         if self.file.is_bgzf {
@@ -159,7 +159,7 @@ impl TextWindow<'_> {
         Ok(self.bytes.len() > had)
     }
 
-    /// Whether the text extends to the end of the file or span.
+    /// Whether the text extends to the end of the file (not of the span).
     pub(super) fn reaches_file_end(&self) -> bool {
         self.next_file_offset >= self.file.span.file_bytes
     }
