@@ -218,7 +218,7 @@ fn search_regions(templates: &[UnalignedTemplate<'_>], genome: &Reference) -> Ve
 }
 
 /// Whether a read aligns well: its best hits that do not overlap each other in the read have a total score of at least
-/// 0.9 times its number of bases.
+/// 0.9 times its number of bases. A read without bases counts as well aligned.
 fn is_well_aligned(mate: &SequencedRead<'_>, hits: &[Hit]) -> bool {
     let mut separate_hits: Vec<&Hit> = Vec::new();
     for hit in hits {

@@ -24,7 +24,8 @@
 //! the size of a block. The division of a block into batches has no effect. A block never extends beyond the end of a
 //! lane. So the records depend on the reads of a lane only, not on threads, batches or placement.
 //!
-//! Pairs have blocks of 25 Mbp. Reads without mates are independent of each other: each of their batches is a block.
+//! Pairs have blocks of 25 Mbp by default. Reads without mates are independent of each other: each of their batches is
+//! a block.
 //!
 //! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]). Reads are in input order;
 //! the further records of a read directly follow its first record.
@@ -74,12 +75,12 @@ pub enum Error {
         /// What is wrong with the index.
         reason: String,
     },
-    /// The reference cannot be read or indexed.
+    /// The reference cannot be indexed, it changed meanwhile, or its list of ALT contigs is not valid.
     #[error("{path}: {reason}")]
     Reference {
-        /// Path of the FASTA file of the reference.
+        /// Path of the FASTA file of the reference, or of the list of ALT contigs.
         path: PathBuf,
-        /// What is wrong with the reference.
+        /// What is wrong with this file.
         reason: String,
     },
     /// A read whose name would make its SAM record a header line.

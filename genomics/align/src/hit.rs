@@ -56,7 +56,7 @@ pub struct Hit {
     pub proper_pair: bool,
     /// Whether this is the primary (best) alignment of the sequence.
     pub is_primary: bool,
-    /// Whether a better hit aligns the same bases of the sequence (SAM flag 0x100).
+    /// Whether a better hit that is not secondary aligns the same bases of the sequence (SAM flag 0x100).
     pub is_secondary: bool,
     /// CIGAR without clips, along the forward strand of the reference.
     pub cigar: Vec<CigarOp>,

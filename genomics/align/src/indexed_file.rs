@@ -66,7 +66,7 @@ pub struct RecordReferenceRange {
 
 /// Base-2 logarithm of the size (bp) of the smallest bins of BAI (SAM specification, section 5.1.1).
 const SMALLEST_BIN_BITS: u8 = 14;
-/// Number of bin levels in BAI and tabix indexes.
+/// Number of bin levels in BAI and tabix indexes below the bin of the whole sequence (CSI: depth).
 const BAI_BIN_LEVELS: u8 = 5;
 
 /// Longest sequence (bp) that BAI and tabix support; longer sequences need a `.csi` index.

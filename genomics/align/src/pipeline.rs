@@ -54,7 +54,7 @@ pub enum Error {
     /// The reads cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
-    /// The engine cannot map a read.
+    /// The engine cannot map a read or make its record.
     #[error(transparent)]
     Engine(#[from] engine::Error),
     /// A record of the engine is not valid.

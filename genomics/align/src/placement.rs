@@ -21,20 +21,20 @@ pub enum IndexPlacementRequest {
     /// Choose the placement by machine and index size.
     #[default]
     Auto,
-    /// One copy on the node of the thread that loads it.
+    /// One copy on the node on which the loading thread starts; what does not fit there is elsewhere.
     Local,
     /// One copy, its pages spread evenly over all nodes.
     Interleave,
     /// One copy, whose pages are spread over all nodes by the kernel's interleave weights.
     Weighted,
-    /// One copy on each node that has workers.
+    /// One copy on each node with memory and CPUs that this process may use.
     Replicate,
 }
 
 /// The placement that is used for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexPlacement {
-    /// One copy on the node of the thread that loads it.
+    /// One copy on the node on which the loading thread starts; what does not fit there is elsewhere.
     Local,
     /// One copy, whose pages are spread evenly over the given nodes.
     Interleave(IdSet),
@@ -80,8 +80,8 @@ const MIN_REMOTE_LATENCY_RATIO: f64 = 1.1;
 const MAX_EVEN_BANDWIDTH_RATIO: f64 = 1.25;
 
 impl NodeMemoryMeasurements {
-    /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` if the latency of
-    /// some pair of nodes was not measured.
+    /// Mean latency of remote memory divided by mean latency of local memory, for `nodes`; `None` for a single node, or
+    /// if the latency of some pair of nodes was not measured.
     fn remote_latency_ratio(&self, nodes: &IdSet) -> Option<f64> {
         let (mut near, mut far, mut pairs) = (0.0, 0.0, 0.0);
         for from in nodes.iter() {
@@ -283,8 +283,9 @@ impl<E: Engine> LoadedIndex<E> {
     }
 }
 
-/// Whether the pages are where the placement puts them: each copy on its node, a local index on one node, an interleaved
-/// index evenly (within 2%) over its nodes. For [`IndexPlacement::Weighted`] only the set of nodes is checked.
+/// Whether the pages are where the placement puts them: each copy on its node, a local index on one node (any), an
+/// interleaved index evenly (within 2% and two pages) over its nodes. For [`IndexPlacement::Weighted`] only the set of
+/// nodes is checked.
 pub fn residence_matches_placement(placement: &IndexPlacement, found: &[IndexCopyResidence]) -> bool {
     found.iter().all(|IndexCopyResidence { node, residence }| {
         let pages = residence.num_resident_pages();

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Cost: two passes over the reference for each batch of sequences. A batch holds as many sequences as memory allows,
-//! at [`MEMORY_PER_BASE_BYTES`] bytes per base. Repetitive sequences cost more, because every copy of the repeat is
-//! extended. The same bases of a sequence get at most [`MAX_HITS_PER_PART`] hits.
+//! at [`MEMORY_PER_BASE_BYTES`] bytes per base, but not more than [`max_bases_per_batch`]. Repetitive sequences cost
+//! more, because every copy of the repeat is extended. The same bases of a sequence get at most [`MAX_HITS_PER_PART`]
+//! hits.
 
 mod extend;
 mod mate_pairs;
@@ -35,7 +36,7 @@ use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Memory (bytes) that the scan needs for each base of the sequences in a batch.
 const MEMORY_PER_BASE_BYTES: u64 = 64;
-/// Minimum and maximum number of sequence bases in a batch.
+/// Lowest and highest limit of the number of sequence bases in a batch, whatever the memory.
 const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
 /// Minimum number of reference bases per sequence base of a batch, unless the batch is smaller than
 /// [`MIN_BATCH_LIMIT_BASES`]. Larger seed tables cause more cache misses and do not save passes over the reference.

@@ -71,7 +71,7 @@ pub(crate) struct AmpliconPanel {
 
 impl AmpliconPanel {
     /// Covers `targets`, or the whole genome, with amplicons whose inserts (the bases between the primers) adjoin. No
-    /// amplicon contains an N.
+    /// amplicon contains an N, so that bases near N and near the ends of contigs may stay uncovered.
     ///
     /// # Errors
     /// Returns an error if no amplicon fits into the targets.

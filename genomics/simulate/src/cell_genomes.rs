@@ -103,7 +103,7 @@ impl<'a> CellGenomes<'a> {
         });
     }
 
-    /// Records for each chromosome which of the nuclear variants it has, so that the table of molecules can list them.
+    /// Records for each nuclear chromosome which of `variants` it has, so that the table of molecules can list them.
     pub(crate) fn record_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
         // An indel at the first base has no base before it.
         let mut variants: Vec<&SequenceEdit> = variants.iter().copied().filter(|v| v.position.pos > 0).collect();
@@ -141,7 +141,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the mitochondrial genomes with weights: `tumour_share` of the patient's cells are tumour cells, and
-    /// `foreign` of the reads come from another person.
+    /// `foreign` of the reads come from another person, if there is one.
     pub(crate) fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
         let Some(kinds) = &self.mitochondria else { return vec![] };
         // Another species has no mitochondrial genome here.
@@ -208,8 +208,8 @@ fn germline_edits<'a>(genome: &Genome, germline: &'a [GermlineVariant], haplotyp
     HaplotypeEdits { early: late.clone(), late }
 }
 
-/// Returns the small variants of one haplotype in a population of tumour cells, sorted by position. Without a
-/// population: those of normal cells, which are the germline variants only.
+/// Returns the small variants of one haplotype in a population of tumour cells, and its deletions within amplified
+/// spans, sorted by position. Without a population: those of normal cells, which are the germline variants only.
 pub(crate) fn haplotype_edits<'a>(
     genome: &Genome,
     tumour: &'a Tumour,

@@ -14,7 +14,7 @@ pub struct CopyNumberSummary {
     /// Share of the bases with two parental copies in healthy cells at which tumour cells have lost one parental allele
     /// (LOH), averaged over the tumour cells (0 to 1).
     pub loh_fraction: f64,
-    /// Share of the genome whose copy number is not the same in all tumour cells (0 to 1).
+    /// Share of the genome at which some tumour cells differ in the copy number of a haplotype (0 to 1).
     pub subclonal_fraction: f64,
 }
 

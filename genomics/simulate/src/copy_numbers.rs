@@ -14,21 +14,23 @@ use crate::variant_placer::{MAX_PLACEMENT_TRIES, VariantPlacer, no_space_error};
 /// Parameters of the tumour's copy-number changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CopyNumberParams {
-    /// Probability that one haplotype of a contig is lost or gained in all tumour cells; losses and gains are equally
-    /// likely.
+    /// Probability, for each haplotype of each contig, that all tumour cells have one copy more or less of it; both are
+    /// equally likely. At least one copy of each contig remains.
     pub aneuploidy: f64,
-    /// Number of spans of 10–40 kb that are amplified on one haplotype in all tumour cells.
+    /// Number of spans of 10–40 kb (at most a tenth of the longest contig) that are amplified on one haplotype in all
+    /// tumour cells.
     pub amplifications: usize,
     /// Copy numbers of the amplified spans in a tumour cell. The first amplification has the first number, and so on;
     /// after the last number the list starts again.
     pub amplified_copies: Vec<usize>,
-    /// Number of spans of 20–200 kb that are deleted on one haplotype of one clone.
+    /// Number of spans of 20–200 kb (at most an eighth of the longest contig) that are deleted on one haplotype of one
+    /// clone.
     pub losses: usize,
     /// Whether the whole genome is doubled before chromosomes are lost and gained.
     #[serde(skip_serializing_if = "is_default")]
     pub doubled: bool,
-    /// Probability that one haplotype of a contig has one copy more or less in one subclone only. It has no effect
-    /// without subclones.
+    /// Probability, for each haplotype of each contig, that it has one copy more or less in one subclone only. It has
+    /// no effect without subclones.
     #[serde(skip_serializing_if = "is_default")]
     pub subclonal: f64,
 }
@@ -107,7 +109,7 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
 }
 
 /// Lists the contigs whose haplotypes have other copy numbers in the founder clone than in healthy cells, copy-neutral
-/// LOH included. A derived chromosome counts for the contig with which it begins.
+/// LOH included. A derived chromosome counts for the contig from which it was created.
 pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].copies_per_chromosome()[i]);
@@ -118,7 +120,7 @@ pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<An
 }
 
 /// Sets the number of copies of each chromosome in all tumour cells: `usual`, or with probability `share` one more or
-/// one less. At least one copy of each contig remains.
+/// one less; 0 for a haplotype that healthy cells lack. At least one copy of each contig remains.
 fn set_chromosome_copies(placer: &mut VariantPlacer, share: f64, usual: usize) {
     for contig in 0..placer.genome.seqs.len() {
         let there = placer.tumour.ploidy.present_haplotypes(contig);
@@ -178,7 +180,7 @@ fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usi
 }
 
 /// Amplifies a random span on one haplotype, so that a tumour cell has about `copies` copies of it; `None` if the span
-/// is not free.
+/// is not free, or if the tumour lacks the haplotype.
 fn amplify_random_span(placer: &mut VariantPlacer, copies: usize, number: usize) -> Option<AmplifiedSpan> {
     let span = random_span(placer, AMPLIFIED_BP)?;
     let haplotype = placer.rng.draw_below(2);
@@ -211,15 +213,15 @@ impl AmplifiedSpan {
 
     /// Returns whether a span is within the amplified span and far enough from its ends and from other variants.
     fn can_hold(&self, placer: &VariantPlacer, span: ContigSpan) -> bool {
-        // Seven variants must fit into 10 kb even if the general spacing is larger.
+        // Six variants must fit into 10 kb even if the general spacing is larger.
         let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
         let inside = span.start >= self.span.start + spacing && span.end + spacing <= self.span.end;
         inside && placer.occupied.is_span_free(span, spacing)
     }
 }
 
-/// Places small variants and a deletion in an amplified span. They are alternately on all copies and on half of the
-/// copies of the span. `None` if they do not fit.
+/// Places small variants and a deletion in an amplified span. The small variants are alternately on all copies and on
+/// half of the copies of the span, and so are the deletions of successive spans. `None` if they do not fit.
 fn place_amplified_span_variants(
     placer: &mut VariantPlacer,
     maker: &SmallVariantGenerator,

@@ -21,13 +21,13 @@ pub enum Error {
         /// Description of what is wrong with the line, and how to correct it.
         what: String,
     },
-    /// The genome FASTA file cannot be read.
+    /// A FASTA file cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// An output file cannot be created or published.
     #[error(transparent)]
     Publish(#[from] genuma_work::publish::Error),
-    /// An output file cannot be written. The operating system's message names the file.
+    /// An output file or stream cannot be written. The message names the file, but not a stream.
     #[error("{0}")]
     Write(#[from] std::io::Error),
     /// The operating system refused to start a thread.

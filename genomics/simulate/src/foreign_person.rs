@@ -30,14 +30,14 @@ pub struct ForeignReadParams {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relationship {
-    /// Unrelated: has about half of the patient's SNVs, because both people share common polymorphisms.
+    /// Unrelated: has half or more of the patient's variants, because both people share common polymorphisms.
     #[default]
     Unrelated,
     /// Father or son: has the patient's second haplotype, and one of an unrelated person.
     Parent,
-    /// Brother or sister: has each of the patient's two haplotypes over half of its length.
+    /// Brother or sister: has each of the patient's two haplotypes over about half of its length, and all of chrY.
     Sibling,
-    /// Half-sibling with the same mother: has the patient's first haplotype over half of its length.
+    /// Half-sibling with the same mother: has the patient's first haplotype over about half of its length.
     HalfSibling,
 }
 
@@ -80,7 +80,8 @@ struct PopulationModel {
 }
 
 impl PopulationModel {
-    /// Creates the population in which a share `homozygous` of a person's variants is homozygous.
+    /// Creates the population in which a share `homozygous` of a person's variants is homozygous. A share below a third
+    /// counts as a third: no inbreeding.
     fn from_homozygous_share(homozygous: f64) -> PopulationModel {
         PopulationModel { inbreeding: ((3.0 * homozygous - 1.0) / (1.0 + homozygous)).clamp(0.0, 1.0) }
     }
@@ -219,7 +220,7 @@ impl IbdSegments {
 }
 
 /// Draws the segments that a relative shares with the patient, for each haplotype and contig. `shares` is how much of
-/// each haplotype is shared.
+/// each haplotype is shared; instead of half, a sibling shares all of a contig that only the father passes on.
 fn draw_ibd_segments(
     genome: &Genome,
     ploidy: &HealthyPloidy,

@@ -12,15 +12,15 @@ use crate::variant::{ContigSpan, SequenceEdit};
 /// Numbers and rates of germline variants, and their zygosity and spacing.
 #[derive(Debug, Clone, Serialize)]
 pub struct GermlineParams {
-    /// SNVs per reference base.
+    /// SNVs per reference base other than N.
     pub snv_rate: f64,
-    /// Indels of up to 30 bp per reference base.
+    /// Indels of up to 30 bp per reference base other than N.
     pub indel_rate: f64,
     /// Share of the indels that change the length of a tandem repeat.
     pub tandem_share: f64,
     /// Number of structural variants: deletions and insertions of 50–2000 bp.
     pub svs: usize,
-    /// Share of the variants that are homozygous, 0 to 1.
+    /// Share of the variants on contigs with two haplotypes that are homozygous, 0 to 1.
     pub homozygous_share: f64,
     /// Minimum distance of a germline variant to any other variant, bp.
     pub gap: usize,
@@ -33,7 +33,8 @@ impl Default for GermlineParams {
 }
 
 impl GermlineParams {
-    /// Draws which haplotypes have a variant. `there` are the haplotypes that a healthy cell has of the contig.
+    /// Draws which haplotypes have a variant. `there` are the haplotypes that a healthy cell has of the contig; if it
+    /// has only one, that one has the variant.
     pub(crate) fn draw_variant_haplotypes(&self, there: [bool; 2], rng: &mut Rng) -> [bool; 2] {
         let mut haplotypes = [true; 2];
         if !rng.draw_bernoulli(self.homozygous_share) {

@@ -16,7 +16,7 @@ impl HealthyPloidy {
         HealthyPloidy(vec![])
     }
 
-    /// Creates the ploidy of a male: one haplotype of chrX and of chrY, two of all other contigs.
+    /// Creates the ploidy of a male: one haplotype of the contigs named chrX and chrY, two of all other contigs.
     pub(crate) fn for_male(genome: &Genome) -> Self {
         let of = |name: &String| MALE_SEX_CHROMOSOMES.iter().find(|m| m.0 == name).map_or([true; 2], |m| m.1);
         HealthyPloidy(genome.names.iter().map(of).collect())

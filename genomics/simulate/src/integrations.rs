@@ -25,7 +25,8 @@ const INSERT_BP: (usize, usize) = (500, 5000);
 /// Places insertions of random parts of the foreign genome into the tumour's genome.
 ///
 /// # Errors
-/// Returns an error if the foreign genome cannot be read, or if the tumour's genome has no space for an insertion.
+/// Returns an error if the foreign genome cannot be read or has no sequence of 500 bp, or if the tumour's genome has no
+/// space for an insertion.
 pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &IntegrationParams) -> Result<()> {
     let Some(path) = &params.genome else { return Ok(()) };
     let foreign = Genome::read_fasta(path)?;

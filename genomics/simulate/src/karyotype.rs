@@ -92,8 +92,8 @@ impl Karyotype {
         })
     }
 
-    /// Sets the number of copies of a chromosome in the cell. A chromosome has the index of the contig with which it
-    /// begins.
+    /// Sets the number of copies of a chromosome in the cell. A chromosome has the index of the contig from which it
+    /// was created.
     pub(crate) fn set_chromosome_copies(&mut self, chromosome: usize, copies: usize) {
         self.copies[chromosome] = copies;
     }
@@ -104,7 +104,7 @@ impl Karyotype {
     }
 
     /// Returns the number of copies of a reference base that are due to additional copies of whole chromosomes. It is
-    /// negative where a chromosome is lost.
+    /// negative where a chromosome is lost, or healthy cells lack it.
     pub(crate) fn extra_chromosome_copies_at(&self, at: GenomePosition) -> f64 {
         let covers = |p: &&KaryotypeSegment| match p.source {
             SegmentSource::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
@@ -218,7 +218,7 @@ impl Karyotype {
         self.chromosomes[at.chromosome].insert(at.segment, piece);
     }
 
-    /// Splits the segment that contains a position there, and returns the boundary between both parts.
+    /// Splits the first segment that contains a position there, and returns the boundary between both parts.
     fn split_at(&mut self, cut: GenomePosition) -> SegmentBoundary {
         for (chromosome, row) in self.chromosomes.iter_mut().enumerate() {
             for piece in 0..row.len() {

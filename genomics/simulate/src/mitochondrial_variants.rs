@@ -23,7 +23,7 @@ const NUM_HOMOPLASMIC: usize = 12;
 const NUM_HETEROPLASMIC: usize = 6;
 /// Lowest and highest share of the copies in tumour cells that have a heteroplasmic variant (chosen).
 const HETEROPLASMY_RANGE: (f64, f64) = (0.03, 0.6);
-/// Minimum distance between two variants, bp.
+/// Minimum distance between two variants, and of a variant from the ends of the contig, bp.
 const MIN_SPACING_BP: usize = 200;
 
 /// Variants of the mitochondrial genome of one person and the person's tumour.

@@ -12,8 +12,8 @@ use crate::variant_placer::VariantPlacer;
 /// Parameters of microsatellite instability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct MsiParams {
-    /// Share of the eligible tandem repeats whose length changes in the tumour, 0 to 1. Repeats of 10 to 80 bp with at
-    /// least five units are eligible.
+    /// Probability that the length of an eligible tandem repeat changes in the tumour, 0 to 1. Repeats of 10 to 80 bp
+    /// with at least five units are eligible. A repeat too close to another variant does not change.
     pub share: f64,
 }
 

@@ -65,8 +65,8 @@ impl<'a> OccupiedRegions<'a> {
         unreachable!("a position below the genome's length lies in a contig")
     }
 
-    /// Returns whether a variant can be placed at `span`: it is at least `gap` bp away from all occupied intervals, not
-    /// near an end of the contig, and has no N within 50 bp.
+    /// Returns whether a variant can be placed at `span`: it is at least `gap` bp away from all occupied intervals, at
+    /// least 1000 bp (on a short contig a tenth of its length) from the ends of the contig, and has no N within 50 bp.
     pub(crate) fn is_span_free(&self, span: ContigSpan, gap: usize) -> bool {
         let seq = &self.genome.seqs[span.contig];
         let margin = (seq.len() / 10).clamp(1, 1000);
@@ -93,7 +93,7 @@ impl<'a> OccupiedRegions<'a> {
         self.sv_spans.iter().any(|b| b.contig == span.contig && b.start < span.end && span.start < b.end)
     }
 
-    /// Adds a span to the occupied intervals.
+    /// Adds a span to the occupied intervals. An empty span occupies one base.
     pub(crate) fn occupy_span(&mut self, span: ContigSpan) {
         self.occupied_intervals[span.contig].insert(span.start, span.end.max(span.start + 1));
     }

@@ -49,13 +49,13 @@ pub enum GenomeSource {
 /// Depth of both samples, and their shares of tumour cells.
 #[derive(Debug, Clone, Serialize)]
 pub struct SamplePairParams {
-    /// Mean depth of the tumour sample, in reads.
+    /// Mean depth of the tumour sample, or of its capture targets or amplicons if it has any, in reads.
     pub depth_tumor: f64,
-    /// Mean depth of the normal sample, in reads.
+    /// Mean depth of the normal sample, or of its capture targets or amplicons if it has any, in reads.
     pub depth_normal: f64,
-    /// Share of tumour cells among the cells of the tumour sample, 0 to 1.
+    /// Share of tumour cells among the patient's cells in the tumour sample, 0 to 1.
     pub purity: f64,
-    /// Share of tumour cells among the cells of the normal sample (tumour in normal), 0 to 1.
+    /// Share of tumour cells among the patient's cells in the normal sample (tumour in normal), 0 to 1.
     pub contamination: f64,
     /// Mean depth of the synthetic mitochondrial genome in both samples, in reads. With 0 there is no mitochondrial
     /// genome.
@@ -70,7 +70,7 @@ impl Default for SamplePairParams {
 }
 
 /// All parameters that influence the result of a simulation. The number of threads and the output folder do not, and
-/// are not included. Most parameters at their default are left out of `simulate.json`.
+/// are not included. Optional parameters at their default are left out of `simulate.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SimulationParams {
     /// Source of the reference genome.
@@ -99,7 +99,7 @@ pub struct SimulationParams {
     /// Sequencing errors that recur at the same sites in every library.
     #[serde(skip_serializing_if = "is_default")]
     pub recurrent: RecurrentErrorParams,
-    /// Parameters of target capture. `None` sequences the whole genome.
+    /// Parameters of target capture. `None` sequences the whole genome, or amplicons of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
     /// Read and fragment lengths, errors, and artefacts of library and sequencer.
@@ -145,8 +145,8 @@ fn is_share(x: f64) -> bool {
 }
 
 impl SimulationParams {
-    /// Applies a library preset: sets the parameters of library, sequencer and capture. All other parameters keep their
-    /// values.
+    /// Applies a library preset: sets the parameters of library, coverage, sequencer and capture that the preset
+    /// defines. All other parameters keep their values.
     pub fn apply_library_preset(&mut self, preset: LibraryPreset) {
         self.library = Some(preset);
         preset.apply_to_params(&mut self.sequencing, &mut self.capture);
@@ -161,8 +161,9 @@ impl SimulationParams {
         Rng::from_seed_and_labels(seed, &[of as u64])
     }
 
-    /// Returns whether any effect is simulated that is off by default, such as damage, capture or contamination. PCR
-    /// duplicates alone do not count.
+    /// Returns whether any of these effects is simulated: effects of library, coverage and sequencer, foreign reads,
+    /// copy-number changes, recurrent errors, capture, mitochondria, adapters. Other effects do not count, such as PCR
+    /// duplicates, tumour in normal, linked variants and MSI.
     pub(crate) fn has_optional_effects(&self) -> bool {
         let reads = &self.sequencing;
         !is_default(&reads.library)
@@ -176,10 +177,11 @@ impl SimulationParams {
             || reads.library_adapter().is_some()
     }
 
-    /// Checks that all parameters are valid and compatible.
+    /// Checks that shares, depths, lengths and rates are within their limits, and that no parameters contradict each
+    /// other. The shares of the subclones are checked when the tumour is created.
     ///
     /// # Errors
-    /// Returns an error that names the invalid parameter.
+    /// Returns an error that names the invalid parameters.
     pub(crate) fn validate(&self) -> Result<()> {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let (samples, reads) = (&self.samples, &self.sequencing);

@@ -43,9 +43,10 @@ const SUMMARY_SCHEMA_VERSION: u32 = 1;
 pub struct SimulationSummary {
     /// Total length of the reference, bp.
     pub genome_length: usize,
-    /// Number of germline variants of the patient, heterozygous and homozygous.
+    /// Number of germline variants of the patient, heterozygous and homozygous, including mitochondrial ones.
     pub germline_variants: usize,
-    /// Number of somatic SNVs, indels and MNVs that at least one tumour cell of the sample has.
+    /// Number of somatic SNVs, indels and MNVs that at least one tumour cell of the sample has, including mitochondrial
+    /// ones.
     pub somatic_small: usize,
     /// Number of somatic structural variants that at least one tumour cell of the sample has.
     pub somatic_structural: usize,
@@ -53,11 +54,11 @@ pub struct SimulationSummary {
     pub tumor_pairs: usize,
     /// Number of read pairs of the normal sample.
     pub normal_pairs: usize,
-    /// Contigs whose copy number differs between founder tumour cells and healthy cells.
+    /// Contigs whose haplotypes have other copy numbers in founder tumour cells than in healthy cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<AneuploidContig>,
-    /// Ploidy, LOH and subclonal copy number of the tumour; `None` if no contig was lost or gained in founder tumour
-    /// cells.
+    /// Ploidy, LOH and subclonal copy number of the tumour; `None` if `aneuploid` is empty, even if only subclones have
+    /// other copy numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_content: Option<CopyNumberSummary>,
     /// Number of tandem repeats with a somatic length change, and number of all repeats that could change; `None` if
@@ -94,8 +95,8 @@ struct SimulatedVariants {
 /// `{tumor,normal}_molecules.tsv.gz`. All files appear together when all are complete.
 ///
 /// # Errors
-/// Returns an error if a parameter is invalid, if the genome has no space for all variants, or if a file cannot be read
-/// or written.
+/// Returns an error if a parameter is invalid, if the genome has no space for all somatic variants, or if a file cannot
+/// be read or written.
 pub fn simulate_to_folder(params: &SimulationParams, out: &Path, threads: usize) -> Result<SimulationSummary> {
     run_simulation(params, OutputTarget::Folder(out), threads)
 }
@@ -110,7 +111,8 @@ pub enum SampleRole {
 }
 
 /// Writes the reads of one sample to `out` as uncompressed interleaved FASTQ. They are the same reads that
-/// [`simulate_to_folder`] writes with the same parameters. No file is written.
+/// [`simulate_to_folder`] writes with the same parameters. No file is written. The reads of the other sample are not
+/// generated; their [`ReadAndArtefactCounts`] are 0.
 ///
 /// # Errors
 /// Returns the errors of [`simulate_to_folder`], and an error if `out` cannot be written.
@@ -210,7 +212,8 @@ fn add_mitochondrion(params: &SimulationParams, nuclear: &Genome) -> Result<Opti
     (params.samples.mitochondrion > 0.0).then(add).transpose()
 }
 
-/// Writes the recurrent errors, primers and targets of the libraries; removes the first two of an earlier run.
+/// Writes the recurrent errors, primers and targets of the libraries. Where this run has none of the first two, removes
+/// the file of an earlier run.
 fn write_library_files(
     genome: &Genome,
     recurrent: &[RecurrentError],

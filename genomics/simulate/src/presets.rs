@@ -47,7 +47,8 @@ impl LibraryPreset {
         LibraryPreset::Ion,
     ];
 
-    /// Sets the parameters of library, sequencer and capture to the values of the preset. All others keep their values.
+    /// Sets the parameters of library, coverage, sequencer and capture that the preset defines. All others keep their
+    /// values.
     pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq = LibraryParams { adapter: Some(AdapterType::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = two_colour_sequencer();

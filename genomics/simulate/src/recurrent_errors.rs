@@ -11,7 +11,7 @@ use crate::variant::GenomePosition;
 /// Number and seed of the recurrent error sites.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RecurrentErrorParams {
-    /// Number of sites in the genome that have a recurrent error.
+    /// Number of sites that are drawn; a site that is drawn twice is one site.
     pub places: usize,
     /// Random seed of the sites, independent of [`crate::SimulationParams::seed`]. The same genome, number of sites and
     /// seed give the same sites.

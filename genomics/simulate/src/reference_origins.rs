@@ -56,7 +56,7 @@ impl ReferenceOrigins {
     }
 
     /// Appends a span of the reference to the end of the chromosome, with `edits` applied; reverse complemented if
-    /// `reverse` is set.
+    /// `reverse` is set. Bases that an indel adds are novel; substituted bases count as those of the reference.
     pub(crate) fn push_reference_span(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.

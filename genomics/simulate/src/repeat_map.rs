@@ -1,4 +1,4 @@
-//! Finds the positions of the genome whose 31-mers occur more than once, on either strand.
+//! Finds out which 31-mers of given spans occur more than once in the genome, on either strand.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! A random number generator whose numbers are the same on every machine and for any number of threads.
+//! A random number generator whose bits are the same on every machine and for any number of threads.
 
 /// The SplitMix64 random number generator (Steele, Lea, Flood, OOPSLA 2014). Any seed is suitable.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(crate) enum RandomStream {
     Integrations,
     /// Somatic length changes of tandem repeats.
     Microsatellites,
-    /// Primers and efficiencies of the amplicons.
+    /// Lengths, primers and efficiencies of the amplicons.
     Amplicons,
 }
 
@@ -80,7 +80,7 @@ impl Rng {
     }
 
     /// Draws from the geometric distribution: the number of failures before the first success, which has probability
-    /// `p`.
+    /// `p`; the largest integer if `p` is 0.
     pub(crate) fn draw_geometric(&mut self, p: f64) -> usize {
         if p <= 0.0 {
             return usize::MAX;

@@ -76,7 +76,7 @@ impl<'a> SequencingInputs<'a> {
     /// Collects the DNA sources of a sample and computes the number of read pairs for its depth.
     ///
     /// # Errors
-    /// Returns an error if the tumour has no copy of any target or amplicon.
+    /// Returns an error if the patient's DNA in the sample has no copy of any target or amplicon.
     pub(crate) fn prepare_sample(&self, sample: &SampleSpec) -> Result<PreparedSample<'a>> {
         let reads = &self.params.sequencing;
         let seed = self.params.rng_for_stream(sample.stream).next_u64();
@@ -202,8 +202,8 @@ fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> Fra
     FragmentSampling::GenomeWide(ChromosomePool::from_genomes(mixture, shortest))
 }
 
-/// Draws a PCR product and returns the number of its bases that both mates read (bp). Bases in the overlap of the mates
-/// count twice.
+/// Draws a PCR product and returns the number of its bases that the two mates read together (bp). Bases in the overlap
+/// of the mates count twice.
 fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mut Rng) -> usize {
     let product_bp = products.draw_amplicon_product(rng).0.len();
     machine.draw_mate_lengths(rng).map(|length| length.min(product_bp)).iter().sum()

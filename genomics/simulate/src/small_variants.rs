@@ -14,7 +14,7 @@ const MAX_RESIZED_REPEAT_BP: usize = 80;
 pub(crate) enum SmallVariantKind {
     /// A single-nucleotide variant.
     Snv,
-    /// A deletion, a tandem duplication of a few bases, or an insertion of random bases, at any position.
+    /// A deletion, a tandem duplication, or an insertion of random bases, at any position.
     Indel,
     /// A length change of a tandem repeat by whole units.
     RepeatLengthChange,
@@ -49,7 +49,8 @@ struct CompactTandemRepeat {
 }
 
 impl<'a> SmallVariantGenerator<'a> {
-    /// Finds the tandem repeats of the genome, in the spans in which `occupied` allows random positions.
+    /// Finds the tandem repeats of at most [`MAX_RESIZED_REPEAT_BP`] bp that begin where `occupied` allows random
+    /// positions.
     pub(crate) fn for_genome(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {

@@ -129,7 +129,7 @@ fn place_structural_variants(placer: &mut VariantPlacer, params: &SomaticParams)
 }
 
 /// Proposes a structural variant of a class and size at a random position, which may be occupied; `None` if it does not
-/// fit on its contig.
+/// fit on its contig, or if the second position of a translocation or copy is not suitable.
 fn propose_structural(
     genome: &Genome,
     ground: &OccupiedRegions,

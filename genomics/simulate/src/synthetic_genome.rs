@@ -94,7 +94,7 @@ fn diverged_copy(seq: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     if rng.draw_bernoulli(0.5) { genuma_reads::dna::reverse_complement(&copy) } else { copy }
 }
 
-/// Overwrites a random position of the contigs with `copy`; the lengths of the contigs do not change.
+/// Overwrites the contigs with `copy` from a random position on; what extends beyond the end of a contig is cut off.
 fn overwrite_at_random(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
     let total: usize = seqs.iter().map(Vec::len).sum();
     let mut at = rng.draw_below(total);

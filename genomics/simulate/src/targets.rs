@@ -40,7 +40,7 @@ pub enum TargetSource {
 struct TargetDesign {
     /// Share of the genome that is in targets, 0 to 1.
     genome_share: f64,
-    /// Minimum total length of all targets, bp.
+    /// Minimum total length of all targets, bp; [`MAX_GENOME_SHARE`] limits it.
     min_bases: usize,
     /// Minimum and maximum length of an exon, bp.
     exon_bp: (usize, usize),
@@ -136,7 +136,7 @@ impl CaptureTargets {
     }
 }
 
-/// Places the exons of genes at random positions until the targets are large enough or no space is left.
+/// Places the exons of genes at random positions until the targets are large enough or the attempts are used up.
 fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<ContigSpan> {
     let known = genome.num_known_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;

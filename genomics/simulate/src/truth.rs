@@ -12,7 +12,7 @@ use crate::tandem_repeats;
 use crate::tumour::{PlacedVariant, StructuralEvent, Tumour};
 use crate::variant::{Breakend, BreakendSide, ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 
-/// Maximum length of an inserted sequence whose bases are written in ALT, bp; longer insertions are symbolic.
+/// Maximum length of a somatic insertion whose bases are written in ALT, bp; longer ones are symbolic.
 const MAX_WRITTEN_ALLELE_BP: usize = 1000;
 
 const INFO_FIELDS: &[(&str, &str, &str, &str)] = &[
@@ -96,7 +96,7 @@ fn small_variant_class(edit: &SequenceEdit) -> &'static str {
 }
 
 /// Returns the phased genotype, such as `0|1`. `haplotypes` are those that have the variant; `there` are those that the
-/// person has of the contig.
+/// person has of the contig. With only one haplotype the genotype is `1`.
 fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
     match (there, haplotypes) {
         ([true, true], [true, true]) => "1|1",
@@ -112,7 +112,7 @@ fn phased_genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
 pub(crate) struct TumourSampleComposition {
     /// Share of tumour cells among the patient's cells in the sample, 0 to 1.
     pub purity: f64,
-    /// Share of the sample's reads that come from the patient, 0 to 1.
+    /// Share of the sample's reads that come from the patient, 0 to 1. Reads of another species do not count.
     pub patient_share: f64,
 }
 
@@ -133,7 +133,7 @@ fn empty_span(cut: GenomePosition) -> ContigSpan {
     ContigSpan { contig: cut.contig, start: cut.pos, end: cut.pos }
 }
 
-/// Formats the somatic variants of the tumour as VCF text.
+/// Formats the somatic variants that at least one tumour cell of the sample has as VCF text.
 pub(crate) fn format_somatic_vcf(
     annotator: &TruthRecordBuilder,
     tumour: &Tumour,

@@ -170,8 +170,8 @@ impl Tumour {
         2.0 + self.structural.iter().map(change).sum::<f64>() + self.mean_copies_gained(at)
     }
 
-    /// Returns the number of copies of a position that tumour cells gained (negative: lost) as whole chromosomes,
-    /// averaged over the tumour cells.
+    /// Returns the number of copies of a position beyond two that are due to the copy numbers of whole chromosomes,
+    /// averaged over the tumour cells. It is negative where chromosomes are lost, or healthy cells lack a haplotype.
     fn mean_copies_gained(&self, at: GenomePosition) -> f64 {
         let cell = |pair: &[Karyotype; 2]| pair.iter().map(|k| k.extra_chromosome_copies_at(at)).sum::<f64>();
         self.population_shares.iter().zip(&self.karyotypes).map(|(share, pair)| share * cell(pair)).sum()

@@ -48,8 +48,9 @@ impl VariantPlacer<'_, '_> {
             && self.tumour.has_haplotype_for_variant_at(made.edit.position)
     }
 
-    /// Adds a structural variant to a random haplotype of all tumour cells of `clone`. Returns `false`, without
-    /// changes, if its position is not free or if it can be applied to neither haplotype.
+    /// Adds a structural variant to a random haplotype of all tumour cells of `clone`, or to the other haplotype if it
+    /// cannot be applied to that one. Returns `false`, without changes, if its position is not free or if it can be
+    /// applied to neither haplotype.
     pub(crate) fn place_structural_variant(&mut self, clone: usize, variant: StructuralVariant) -> bool {
         if !self.is_free_for_structural_variant(&variant) {
             return false;

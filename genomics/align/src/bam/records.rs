@@ -211,8 +211,8 @@ struct MateRecords<'a> {
 }
 
 impl MateRecords<'_> {
-    /// Whether both mates form a proper pair: they are on the same reference sequence, face each other, and are at
-    /// most the maximum distance apart.
+    /// Whether both primary alignments were chosen as a proper pair ([`Hit::proper_pair`]), and are on the same
+    /// reference sequence and on opposite strands.
     fn is_proper_pair(&self) -> bool {
         matches!((self.alignments.first(), self.mate_alignment), (Some(a), Some(b)) if a.hit.proper_pair
             && b.hit.proper_pair

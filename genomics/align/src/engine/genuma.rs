@@ -1,7 +1,7 @@
 //! The engine `genuma`: the mapper of [`genuma_mapper`] with its index in memory, with SAM records like those of bwa
 //! mem. Reads longer than 2,000 bp get unmapped records and are counted.
 //!
-//! Records have the tags of bwa mem (`NM MD MC MQ AS XS SA XA`), and `ms` for duplicate marking. The index is one
+//! Records have the tags of bwa mem (`NM MD MC MQ AS XS RG SA pa XA`), and `ms` for duplicate marking. The index is one
 //! file, `PREFIX.gnm`, of about 1.1 bytes per base. The seal of the index ([`super::seal`]) must match it.
 
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ pub struct WorkerState {
     num_too_long_reads: u64,
 }
 
-/// Placements of the reads of a batch, and the insert sizes of its uniquely placed pairs.
+/// Placements of the reads of a batch, and the insert sizes of its pairs that are uniquely placed on one sequence.
 #[derive(Default)]
 pub struct MappedBatch {
     placements: mapper::MappedReads,
@@ -157,8 +157,8 @@ impl From<index::Error> for IndexBuildError {
 
 impl GenumaEngine {
     /// Loads the index that was built from `reference` and whose file names begin with `prefix`. The calling thread
-    /// reads it, `threads` threads compute its checksum. Also reads the ALT contigs from the file [`alt_contigs_path`],
-    /// and logs a warning if the reference lacks some of them.
+    /// reads it, `threads` threads compute its checksum. Unless [`GenumaEngineOptions::ignore_alt`] is set, also reads
+    /// the ALT contigs from the file [`alt_contigs_path`], and logs a warning if the reference lacks some of them.
     ///
     /// # Errors
     /// The index is missing, has no seal, cannot be read, is damaged, or is not the index of `reference` (if that

@@ -196,7 +196,7 @@ impl IndexSeal {
     /// Reads the seal of the index whose first file is `file`.
     ///
     /// # Errors
-    /// The seal is missing, cannot be read, is not a seal, or has another version.
+    /// The seal is missing, cannot be read, is not a seal, has another version, or is that of another engine.
     pub(super) fn read_seal(program: AlignerProgram, file: &Path) -> Result<IndexSeal, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {

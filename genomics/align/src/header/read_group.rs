@@ -23,7 +23,7 @@ impl ReadGroup {
     /// is optional. Example: `ID:lane1\tSM:sample1`.
     ///
     /// # Errors
-    /// A field that is not two letters, a colon and a value; a field that is given twice; or no `ID` field.
+    /// A field that is not a tag of two characters, a colon and a value; a field that is given twice; or no `ID` field.
     pub fn parse(text: &str) -> Result<ReadGroup, ReadGroupError> {
         let error = |problem: String| ReadGroupError { text: text.to_owned(), problem };
         let plain = text.replace("\\t", "\t");

@@ -26,7 +26,8 @@ pub struct AlignmentCounts {
     pub mapped_reads: u64,
     /// Number of reads in proper pairs.
     pub properly_paired_reads: u64,
-    /// Number of records of further positions of a read (flag 0x100).
+    /// Number of records of further positions of a read (flag 0x100), and of further segments that the engine marks as
+    /// secondary.
     pub secondary_records: u64,
     /// Number of records of further segments of split reads (flag 0x800).
     pub supplementary_records: u64,

@@ -10,7 +10,8 @@ const MISMATCH_PENALTY: i32 = 4;
 const GAP_OPEN_PENALTY: i32 = 6;
 /// Score penalty of each base of a gap.
 const GAP_EXTEND_PENALTY: i32 = 1;
-/// Score bonus for an alignment that reaches the end of the sequence.
+/// Score bonus for an alignment that reaches the end of the sequence. It counts for the choice of the alignment, but
+/// is not part of its score.
 const QUERY_END_BONUS: i32 = 5;
 /// Score drop below the best score at which the ungapped extension stops (X-drop). Empirical.
 const X_DROP: i32 = 20;
@@ -22,8 +23,8 @@ const MAX_GAP_BP: usize = 35;
 const BAND_COLUMNS: usize = 2 * MAX_GAP_BP + 1;
 /// Minimum number of unaligned bases next to a segment for which a gapped extension is tried.
 const MIN_OVERHANG_BP: usize = 8;
-/// Number of bases at each end of a segment that the gapped extension aligns again, because the ungapped segment may
-/// extend past the gap.
+/// Maximum number of bases at each end of a segment that the gapped extension aligns again, because the ungapped
+/// segment may extend past the gap.
 const REALIGNED_BP: usize = 24;
 
 /// Score of a matrix cell that no alignment reaches.
@@ -62,7 +63,7 @@ fn base_score(one: u8, other: u8) -> i32 {
     if is_match(one, other) { MATCH_SCORE } else { -MISMATCH_PENALTY }
 }
 
-/// Number of positions at which two sequences of the same length have equal bases.
+/// Number of positions at which two sequences of the same length have equal bases other than N.
 pub(super) fn count_matching_bases(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).filter(|(one, other)| is_match(**one, **other)).count()
 }
@@ -75,7 +76,7 @@ const fn repeat_byte(byte: u8) -> u64 {
 }
 
 /// Compares the eight bases (one per byte) of two words: bit i of the result is set if byte i, counted from the
-/// lowest, differs.
+/// lowest, differs or is N.
 #[inline(always)]
 fn mismatch_bits(one: u64, other: u64) -> u64 {
     // The highest bit of each byte that is not zero.
@@ -87,7 +88,8 @@ fn mismatch_bits(one: u64, other: u64) -> u64 {
 
 /// Extends an alignment over pairs of bases, from the first one on or, if `BACKWARDS`, from the last one backwards.
 /// Returns the number of pairs with the best score, and that score. `reaches_query_end`: whether the farthest pair is
-/// at the end of the sequence. Takes one step per difference and one per [`WORD_BASES`] bases.
+/// at the end of the sequence; all pairs are then preferred if their score is lower by at most [`QUERY_END_BONUS`].
+/// Takes one step per difference and one per [`WORD_BASES`] bases.
 #[inline(always)]
 fn extend_one_way<const BACKWARDS: bool>(one: &[u8], other: &[u8], reaches_query_end: bool) -> (usize, i32) {
     let n = one.len().min(other.len());

@@ -22,8 +22,9 @@ fn insert_size(one: &Hit, other: &Hit) -> Option<usize> {
     (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
 }
 
-/// Estimates the maximum distance (bp) between the outer ends of a proper pair from pairs in which each mate has
-/// exactly one hit: upper quartile plus three times the interquartile range. `None` if there are too few such pairs.
+/// Estimates the maximum distance (bp) between the outer ends of a proper pair: upper quartile plus three times the
+/// interquartile range, which counts as at least 30 bp. Only pairs count in which each mate has exactly one hit, the
+/// mates face each other, and the distance is at most 10 kbp; `None` if there are too few of them.
 pub(crate) fn estimate_max_insert_size(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
         ([one], [two]) => insert_size(one, two).filter(|&apart| apart <= 10 * FALLBACK_MAX_INSERT_SIZE_BP),

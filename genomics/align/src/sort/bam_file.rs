@@ -62,7 +62,8 @@ impl BamFileWriter {
     }
 }
 
-/// Writes the header and all records to `out`. `next` appends the next record and returns whether there was one.
+/// Writes the header and all records to `out`, and adds the records to `index`, if it is given. Returns both. `next`
+/// appends the next record and returns whether there was one.
 pub(super) fn write_bam_stream<'a, W: Write + Send>(
     header: &SortedFileHeader,
     level: CompressionLevel,

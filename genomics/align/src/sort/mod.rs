@@ -159,7 +159,8 @@ impl Sorter {
     /// Writes all records, sorted, to the CRAM file `file`, and adds the file and its index to `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or the spill file or the reference cannot be read.
+    /// A file cannot be written, the spill file or the reference cannot be read, or a record cannot be encoded: its
+    /// sequence is not in the header, or its tags are damaged.
     pub fn write_cram(self, file: CramFileWriter, set: &mut AtomicFileSet) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;

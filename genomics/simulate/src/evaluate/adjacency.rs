@@ -7,7 +7,7 @@ use crate::genome::Genome;
 use crate::somatic::MIN_SV_BP;
 use crate::variant::BreakendSide;
 
-/// Maximum distance between the positions of two breakends that count as the same, bp.
+/// Maximum distance between the positions of two breakends or insertions that count as the same, bp.
 pub(crate) const BREAKEND_TOLERANCE_BP: usize = 50;
 /// Maximum difference between the lengths of two insertions that count as the same, relative to the longer one.
 const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
@@ -47,7 +47,7 @@ pub(super) enum StructuralEffect {
     SingleBreakend(AdjacencyEnd),
 }
 
-/// Effect of one ALT allele of a VCF record on the sequence.
+/// One of the effects of an ALT allele of a VCF record on the sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AlleleChange {
     /// A single-nucleotide variant.
@@ -59,7 +59,7 @@ pub(super) enum AlleleChange {
     },
     /// A length change of less than 50 bp.
     Indel {
-        /// First changed base, 0-based; left-aligned if the reference is known.
+        /// First changed base, 0-based; left-aligned if the record gives the bases and the reference is known.
         start: usize,
         /// Number of bases gained (negative: lost).
         net: i64,
@@ -133,7 +133,7 @@ fn simple_changes(chrom: &str, allele: SequenceReplacement) -> Vec<AlleleChange>
 }
 
 /// Returns the effects of replacing bases by unrelated ones: an adjacency if 50 bp or more are removed, an insertion if
-/// 50 bp or more are gained, otherwise an indel.
+/// the sequence becomes 50 bp or more longer; an indel if neither applies.
 fn replacement_changes(chrom: &str, allele: &SequenceReplacement) -> Vec<AlleleChange> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
     let end = |pos, side| AdjacencyEnd { chrom: chrom.to_owned(), pos, side };
@@ -212,7 +212,8 @@ fn parse_breakend(record: &VcfRecord) -> Option<([AdjacencyEnd; 2], usize)> {
     Some(([here, AdjacencyEnd { chrom, pos: pos.parse().ok()?, side: there }], bases.saturating_sub(1)))
 }
 
-/// Returns the effect of an adjacency. If its ends are less than 50 bp apart, it is an indel or an insertion.
+/// Returns the effect of an adjacency. A deletion of less than 50 bp is an indel, or an insertion if 50 bp or more are
+/// gained; a tandem duplication of less than 50 bp is an indel.
 fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChange> {
     if ends[0].chrom == ends[1].chrom {
         let (low, high) = if ends[0].pos <= ends[1].pos { (&ends[0], &ends[1]) } else { (&ends[1], &ends[0]) };
@@ -237,7 +238,8 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
 /// How well a called structural variant matches one of the truth; the best match first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StructuralMatchLevel {
-    /// Both breakends match with their orientations, or position and length of an insertion match.
+    /// Both breakends match with their orientations, or position and length of an insertion match. Only the position
+    /// counts if a length is unknown or one of both is a single breakend.
     SameNotation,
     /// Both breakends match, but not their orientations.
     OtherOrientation,

@@ -2,7 +2,7 @@
 //!
 //! A contig is mapped by its 31-mers that occur once in the reference (anchors): to the reference sequence and strand
 //! that most of its anchors have. A record is mapped by the nearest anchor on its left or right at which its REF equals
-//! the reference.
+//! the reference; REF of symbolic alleles and breakends is not compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,7 +25,7 @@ struct Anchor {
     reverse: bool,
 }
 
-/// Whether a k-mer occurs once or more often in the reference.
+/// Whether a k-mer occurs not at all, once or more often in the reference.
 #[derive(Debug, Clone, Copy)]
 enum KmerOccurrence {
     Absent,
@@ -95,7 +95,7 @@ impl<'a> ContigMapper<'a> {
         ContigMapper { genome, anchors: wanted().map(|(name, seq)| (name.as_str(), anchors_of(seq))).collect() }
     }
 
-    /// Returns the last anchor at or before a contig position and the first one after it, the nearer one first.
+    /// Returns the last anchor that ends at or before a contig position and the anchor after it, the nearer one first.
     fn adjacent_anchors(&self, contig: &str, at: usize) -> Vec<Anchor> {
         let Some(anchors) = self.anchors.get(contig) else { return Vec::new() };
         let next = anchors.partition_point(|a| a.contig_start + ANCHOR_BP <= at + 1);
@@ -119,7 +119,7 @@ impl<'a> ContigMapper<'a> {
     }
 
     /// Converts a record to reference coordinates. Returns `None` if its contig has no anchors, or if the reference
-    /// differs from REF.
+    /// differs from REF of a record whose ALT has bases.
     pub(super) fn map_record_to_reference(&self, record: &VcfRecord) -> Option<VcfRecord> {
         if record.alternate.starts_with('<') {
             return self.map_symbolic(record);

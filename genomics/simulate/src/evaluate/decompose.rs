@@ -1,4 +1,5 @@
-//! Splits a complex allele (several bases replaced by others) into the fewest substitutions, insertions and deletions.
+//! Splits a complex allele (several bases replaced by others) into substitutions, insertions and deletions, by the
+//! alignment with the lowest cost.
 
 use super::normalise::SequenceReplacement;
 use crate::somatic::MIN_SV_BP;
@@ -29,8 +30,8 @@ const MAX_SPLIT_ALLELE_BP: usize = 500;
 /// plus one for every so many bp as the second number.
 const MAX_PARTS_AND_BP_PER_PART: (usize, usize) = (3, 6);
 
-/// Splits an allele into substitutions, insertions and deletions. Returns `None` if there are too many of them; then
-/// the ALT bases count as unrelated to the reference.
+/// Splits an allele into substitutions, insertions and deletions. Returns `None` if there are too many of them, or if
+/// alleles of unequal length are too long; then the ALT bases count as unrelated to the reference.
 pub(super) fn decompose_allele(allele: &SequenceReplacement) -> Option<Vec<SequenceReplacement>> {
     if allele.is_pure_indel() {
         return Some(vec![allele.clone()]);

@@ -12,8 +12,8 @@ use crate::somatic::MIN_SV_BP;
 const MAX_ALLELE_BP: usize = 500;
 /// Maximum distance between neighbouring variants of one group, bp.
 const MAX_GROUP_GAP_BP: usize = 30;
-/// Maximum number of variants of the truth, or of the calls, in a group for which all subsets are compared. Larger
-/// groups are compared only as a whole.
+/// Maximum number of variants of the truth, or of the calls, in a group of which all subsets are compared. More
+/// variants of one side are compared only all together.
 const MAX_SUBSET_VARIANTS: usize = 6;
 
 /// Records of the truth and calls that result in the same haplotype sequence together.
@@ -45,7 +45,7 @@ impl GroupMember {
 }
 
 /// Finds groups of close variants that result in the same haplotype sequence in truth and calls. `counts` selects the
-/// calls that are compared.
+/// calls that are compared. Records whose REF differs from the genome are left out.
 pub(crate) fn match_haplotypes(
     truth: &[VcfRecord],
     calls: &[VcfRecord],
@@ -122,7 +122,7 @@ fn compare_group(group: &[GroupMember], seq: &[u8], same: &mut HaplotypeMatches)
 }
 
 /// Returns the bases of the window after applying the variants whose bits are set in `choice`; `None` if two of them
-/// overlap.
+/// overlap or insert at one position.
 fn haplotype_sequence(
     members: &[&GroupMember],
     choice: u32,

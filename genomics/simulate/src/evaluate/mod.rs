@@ -42,8 +42,8 @@ pub struct EvaluationInputs<'a> {
     /// FASTA file of the contigs on which reference-free calls are made. `None` uses `contigs.fa` in the folder of the
     /// calls, if it exists.
     pub contigs: Option<&'a Path>,
-    /// FASTA file of the reference genome, used to left-align alleles, to compare haplotype sequences and to find
-    /// repeats; `None` scores without these steps.
+    /// FASTA file of the reference genome, used to left-align alleles, to compare haplotype sequences, to find repeats
+    /// and to map reference-free calls; `None` scores without these steps.
     pub reference: Option<&'a Path>,
     /// VCF file of the germline variants, used to label false calls that are germline variants; `None` labels none.
     pub germline: Option<&'a Path>,
@@ -96,7 +96,8 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
     }))
 }
 
-/// Maps calls on contigs that the reference lacks to the reference. Returns the calls, and notes for the user.
+/// Maps calls on contigs that truth and reference lack to the reference. Calls that cannot be mapped stay as they are.
+/// Returns the calls, and notes for the user.
 fn map_calls_to_reference(
     inputs: &EvaluationInputs,
     truth: &[vcf::VcfRecord],

@@ -22,7 +22,8 @@ pub enum VariantClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UniqueOrRepeat {
-    /// All 31-mers that overlap or adjoin the variant occur once in the genome, or no genome was given for a false call.
+    /// No 31-mer that overlaps or adjoins the variant occurs more than once in the genome. False calls are also unique
+    /// if no reference was given.
     Unique,
     /// A 31-mer at the variant occurs more than once in the genome.
     Repeat,
@@ -49,7 +50,7 @@ impl VariantScores {
         optional_ratio(self.true_positives, self.false_negatives)
     }
 
-    /// Returns the precision, TP/(TP+FP); `None` without calls.
+    /// Returns the precision, TP/(TP+FP); `None` without true and false positives.
     pub fn precision(&self) -> Option<f64> {
         optional_ratio(self.true_positives, self.false_positives)
     }
@@ -77,7 +78,7 @@ impl std::ops::Add for VariantScores {
 pub struct MissedVariant {
     /// SNV, indel or structural variant.
     pub class: VariantClass,
-    /// Whether the variant is in unique or in repeated sequence; `Unique` without a reference.
+    /// Whether the variant is in unique or in repeated sequence, by the flag REPEAT of its truth record.
     pub part: UniqueOrRepeat,
     /// CHROM, POS, REF and ALT of the variant (of its first record, if it has several).
     pub place: VariantPositionAndAlleles,
@@ -144,9 +145,9 @@ pub struct EvaluationResult {
     /// Number of structural variants that were called as in the truth, with another orientation, and as an insertion
     /// instead of a duplication or copy (or the reverse).
     pub(crate) structural_matches: [usize; 3],
-    /// The variants of the truth that were not called, sorted by class and position.
+    /// The variants of the truth that were not called, by class and then in the order of the truth file.
     pub misses: Vec<MissedVariant>,
-    /// The calls that match no variant of the truth, sorted by class and position.
+    /// The calls that match no variant of the truth, by class and then in the order of the file of calls.
     pub false_calls: Vec<FalseCall>,
 }
 

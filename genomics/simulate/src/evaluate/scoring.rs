@@ -150,7 +150,8 @@ fn variants_of_class<'a>(
     small.map(|s| (side.records[s.record].chrom.as_str(), s)).collect()
 }
 
-/// Function that returns, for each variant of the truth, the index of the matching call.
+/// Function that returns for each variant of its first list (such as the truth) the index of the matching variant in
+/// its second list (such as the calls), if there is one.
 type MatchFunction = fn(&[LocatedVariant], &[LocatedVariant]) -> Vec<Option<usize>>;
 
 fn match_snvs(truth: &[LocatedVariant], calls: &[LocatedVariant]) -> Vec<Option<usize>> {

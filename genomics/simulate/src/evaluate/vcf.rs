@@ -15,7 +15,7 @@ pub struct VcfRecord {
     pub pos: usize,
     /// ID; `.` if missing.
     pub id: String,
-    /// REF: bases of the reference from POS on.
+    /// REF: bases of the reference from POS on, in upper case.
     pub reference: String,
     /// One ALT allele.
     pub alternate: String,
@@ -48,7 +48,7 @@ impl VcfRecord {
 }
 
 /// Reads a VCF file, plain or gzipped. Each ALT allele of a record becomes a [`VcfRecord`] of its own;
-/// `.`, `*` and `<*>` are left out.
+/// `.`, `*`, `<*>` and `<NON_REF>` are left out.
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or has a malformed line.

@@ -1,9 +1,10 @@
-//! Generates isochores: stretches of random sequence of 100 kb to 1 Mb, each with its own GC content.
+//! Generates isochores: stretches of random sequence of 100 kb to 1 Mb (at most an eighth of the chromosome), each with
+//! its own GC content.
 
 use super::random_sequence::append_random_bases;
 use crate::rng::Rng;
 
-/// Minimum and maximum length of an isochore, bp, and the divisor of the chromosome length that limits it.
+/// Minimum and maximum length of an isochore, bp, and the divisor of the chromosome length that limits both.
 const ISOCHORE_BP: (usize, usize, usize) = (100_000, 1_000_000, 8);
 /// Lowest and highest GC content of an isochore. Low values are more frequent, as in the human genome.
 const GC_RANGE: (f64, f64) = (0.35, 0.55);

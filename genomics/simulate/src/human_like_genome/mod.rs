@@ -2,8 +2,8 @@
 //! sequence is human.
 //!
 //! First all chromosomes are random sequence with isochores. Later elements overwrite earlier ones in evolutionary
-//! order: interspersed repeats (oldest first), tandem repeats, segmental duplications, centromeric satellites, and gaps
-//! (N) last.
+//! order: interspersed repeats (oldest first), tandem repeats, segmental duplications, centromeric satellites, gaps
+//! (N), telomeres, and the gaps at the chromosome ends last.
 
 mod random_sequence;
 mod segmental_duplications;
@@ -109,7 +109,7 @@ impl RepeatAndGapAnnotation {
     }
 
     /// Writes the elements as BED lines sorted by position. Where elements overlap, only the one that was written last
-    /// is listed.
+    /// is listed. Adjacent elements of one type are one line.
     pub(crate) fn write_bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
         let mut painted: Vec<Option<GenomeElement>> = vec![None; length];
         for &(part, at, n) in &self.0 {

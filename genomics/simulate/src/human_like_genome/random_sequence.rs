@@ -13,7 +13,8 @@ const SUBSTITUTION_SHARE: f64 = 0.85;
 /// Longest indel in a mutated copy, bp. Indel lengths have a geometric distribution.
 const MAX_INDEL_BP: usize = 8;
 
-/// Appends `length` random bases to `seq`. `gc` (0 to 0.8) is their GC content after most CpG have mutated.
+/// Appends `length` random bases to `seq`. `gc` (0 to 0.8) is their GC content after most CpG have mutated. If `seq`
+/// ends with C, this base may become T.
 pub(crate) fn append_random_bases(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
     // With GC content g before mutation, g²/4 of the bases are CpG, and each mutated CpG removes one G or C.
     let lost = CPG_LOST_EIGHTHS as f64 / 8.0 / 4.0;
@@ -48,7 +49,8 @@ pub(super) fn draw_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
     seq
 }
 
-/// Appends a copy of `source` to `copy`, in which each base is mutated with probability `divergence`.
+/// Appends a copy of `source` to `copy`, in which a substitution, insertion or deletion begins at each base with
+/// probability `divergence`.
 pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
     let mut at = 0;
     loop {

@@ -77,7 +77,7 @@ const MIN_COPY_BP: usize = 40;
 const PROVIRUS_PARTS: (usize, f64, f64) = (5_500, 0.03, 0.6);
 /// Standard deviation of a copy's divergence, relative to the age of its family.
 const DIVERGENCE_RELATIVE_SD: f64 = 0.2;
-/// Minimum and maximum length of the poly-A tail of a new copy, bp.
+/// Minimum and maximum length of the poly-A tail of an Alu or L1 copy before it is mutated, bp.
 const POLY_A_TAIL_BP: (usize, usize) = (8, 35);
 
 impl RepeatFamilies {
@@ -176,8 +176,8 @@ fn add_l1_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
 }
 
 impl RepeatFamily {
-    /// Draws a copy of the family as it is in the genome today: truncated, mutated and on a random strand. Replaces the
-    /// content of `copy`.
+    /// Draws a copy of the family as it is in the genome today: whole or truncated, mutated and on a random strand.
+    /// Replaces the content of `copy`.
     fn draw_copy(&self, copy: &mut Vec<u8>, rng: &mut Rng) {
         copy.clear();
         let divergence = rng.draw_gaussian(self.age, DIVERGENCE_RELATIVE_SD * self.age).clamp(0.002, 0.4);

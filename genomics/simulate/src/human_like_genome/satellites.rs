@@ -66,7 +66,7 @@ impl AlphaMonomers {
         (seq, monomers)
     }
 
-    /// Appends monomers in random order until `seq` has `length` bases.
+    /// Appends monomers in random order until `seq` has at least `length` bases.
     fn extend_with_monomers(&self, seq: &mut Vec<u8>, length: usize, rng: &mut Rng) {
         while seq.len() < length {
             let monomer = rng.choose_item(self.0.as_slice());

@@ -64,8 +64,8 @@ pub(crate) fn place_segmental_duplications(
     }
 }
 
-/// Draws a random position as the start of a source. The length of the returned span is that of the rest of its
-/// chromosome.
+/// Draws a random position as the start of a source or of a copy. The length of the returned span is that of the rest
+/// of its chromosome.
 fn random_source(seqs: &[Vec<u8>], rng: &mut Rng) -> ChromosomeSpan {
     let mut at = rng.draw_below(seqs.iter().map(Vec::len).sum());
     let mut chromosome = 0;

@@ -16,7 +16,7 @@ pub(crate) type PrimerPair<'a> = [&'a [u8]; 2];
 pub(crate) struct AmpliconProducts<'a> {
     panel: &'a AmpliconPanel,
     products: Vec<AmpliconProduct<'a>>,
-    /// Cumulative weights of the products: number of cells × copies × efficiency of the amplicon.
+    /// Cumulative weights of the products: share of the cells × copies × efficiency of the amplicon.
     weights: Vec<f64>,
 }
 
@@ -42,8 +42,9 @@ struct PrimerSite {
 }
 
 impl<'a> AmpliconProducts<'a> {
-    /// Finds the products of a panel. A chromosome has a product of an amplicon if both primers bind to it and point
-    /// towards each other.
+    /// Finds the products of a panel. A chromosome has a product of an amplicon if both primers bind to it, point
+    /// towards each other, and enclose at most [`MAX_PRODUCT_BP`] bp. A primer binds wherever the reference base of its
+    /// 3' end is on the chromosome.
     pub(crate) fn find_products(mixture: &GenomeMixture<'a>, panel: &'a AmpliconPanel) -> Self {
         let ends = sorted_primer_ends(panel);
         let positions: Vec<GenomePosition> = ends.iter().map(|end| end.0).collect();

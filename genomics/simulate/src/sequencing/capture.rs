@@ -6,8 +6,8 @@ use super::fragments::{CellChromosome, Fragment, GenomeMixture};
 use crate::rng::Rng;
 use crate::targets::CaptureTargets;
 
-/// Length of a bait, bp. A fragment is certainly captured if it overlaps a target by at least this length, or if it
-/// contains a whole target that is shorter.
+/// Length of a bait, bp. A fragment is certainly captured if it overlaps a target by at least this length, or if one of
+/// the two is shorter and within the other.
 const BAIT_BP: usize = 120;
 /// Maximum number of attempts to draw a captured fragment.
 const MAX_CAPTURE_TRIES: usize = 1000;
@@ -19,8 +19,8 @@ pub(crate) struct TargetCopies<'a> {
     target_copies: Vec<TargetCopy>,
     /// Each chromosome, with the range of its copies in `target_copies`.
     chromosomes: Vec<(&'a CellChromosome<'a>, Range<usize>)>,
-    /// Cumulative weights of the target copies: number of cells × capture efficiency × number of possible fragment
-    /// starts.
+    /// Cumulative weights of the target copies: share of the cells × copies × capture efficiency × number of possible
+    /// fragment starts.
     weights: Vec<f64>,
     /// Largest distance before a target at which a captured fragment may start, bp. Few fragments are longer.
     max_fragment_bp: usize,
@@ -83,9 +83,9 @@ impl<'a> TargetCopies<'a> {
         self.relative_content
     }
 
-    /// Draws a captured fragment of about `length` bp. Its probability is proportional to the efficiency of the target,
-    /// and to the length of their overlap up to the length of a bait. If all attempts fail, it starts at a random
-    /// target.
+    /// Draws a captured fragment of `length` bp that neither begins nor ends with N. Its probability is proportional to
+    /// the efficiency of the target, and to the length of their overlap up to the length of a bait. If all attempts
+    /// fail, it starts with a random target, may begin or end with N, and ends with the chromosome at the latest.
     pub(crate) fn draw_fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let caught = (0..MAX_CAPTURE_TRIES).find_map(|_| self.try_fragment(length, rng));
         caught.unwrap_or_else(|| {

@@ -14,7 +14,8 @@ const MIN_PART_BP: usize = 20;
 const MAX_PARTNER_TRIES: usize = 50;
 
 /// Replaces the end of the molecule by a part of another fragment, on a random strand. The length of the molecule stays
-/// the same. Returns `false` if the molecule is too short or already consists of two parts.
+/// the same, unless the other fragment is shorter than the part that it replaces. Returns `false` if the molecule is
+/// too short or already consists of two parts.
 pub(super) fn make_molecule_chimeric<'a>(molecule: &mut Molecule<'a>, dna_pool: &DnaPool<'a>, rng: &mut Rng) -> bool {
     let (Some(part), n) = (molecule.only_part(), molecule.len()) else { return false };
     if n < 4 {

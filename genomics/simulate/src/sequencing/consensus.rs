@@ -46,7 +46,8 @@ impl BaseLikelihoods {
         }
     }
 
-    /// Returns the consensus of the reads of one strand: the likeliest base and its quality at each position.
+    /// Returns the consensus of the reads of one strand: the likeliest base and its quality at each position, or N if
+    /// its quality is at most [`NO_CALL_QUALITY`].
     pub(super) fn call_consensus_bases(&self) -> Vec<ConsensusBase> {
         self.0.iter().map(call_base).collect()
     }
@@ -62,7 +63,8 @@ fn call_base(likelihoods: &[f64; 4]) -> ConsensusBase {
 
 /// Combines the consensus of both strands of a molecule. If the bases agree, their qualities are added; if not, the
 /// base of higher quality is taken and the qualities are subtracted. The result is N if either base is N or if
-/// different bases have about the same quality. If one strand has no consensus, returns that of the other strand.
+/// different bases have about the same quality. The result is as long as the shorter consensus. If one strand has no
+/// consensus, returns that of the other strand.
 pub(crate) fn combine_strand_consensuses(first: Vec<ConsensusBase>, second: Vec<ConsensusBase>) -> Vec<ConsensusBase> {
     if first.is_empty() || second.is_empty() {
         return if first.is_empty() { second } else { first };

@@ -94,7 +94,7 @@ impl CoverageWave {
     }
 
     /// Returns the coverage at a position relative to the maximum of the wave. Novel sequence, which has no position,
-    /// gets the mean coverage.
+    /// and mitochondrial DNA get the mean coverage.
     fn relative_coverage(&self, at: Option<GenomePosition>) -> f64 {
         let mean = self.sd / 2.0;
         let off = at.and_then(|at| self.deviation_sds(at)).unwrap_or(mean);

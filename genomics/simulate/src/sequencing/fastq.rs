@@ -137,7 +137,8 @@ fn for_each_in_order(
     Ok(counts)
 }
 
-/// Formats the true reference position of a mate for its read name: contig, first and last base (1-based), strand.
+/// Formats the true reference position of a mate for its read name: contig, first and last base (1-based), strand; `*`
+/// and zeros if it has none.
 fn format_read_origin(place: Option<ReferencePlacement>, contigs: &[String]) -> String {
     place.map_or_else(
         || ",*,0,0,+".to_owned(),
@@ -209,8 +210,9 @@ impl<'a> BlockGenerator<'a> {
         }
     }
 
-    /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order. Appends a row for each
-    /// molecule to the table of molecules.
+    /// Appends the read pairs of molecules with UMIs to the FASTQ texts, in random order; with [`UmiParams::consensus`]
+    /// one pair of consensus reads for each molecule, in the order of the molecules. Appends a row for each molecule to
+    /// the table of molecules.
     fn append_families(
         &mut self,
         umi: &UmiParams,

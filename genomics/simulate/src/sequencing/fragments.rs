@@ -69,8 +69,8 @@ impl<'a> Fragment<'a> {
         pieces.flat_map(|(bases, _)| bases.chunks(usize::from(u8::MAX))).map(few).sum()
     }
 
-    /// Returns the reference placement of the first (or, if `last`, the last) `length` bases. `None` if they are not
-    /// one continuous range of the reference.
+    /// Returns the reference placement of the first (or, if `last`, the last) `length` bases. `None` if all of them are
+    /// novel, or if they span a breakpoint.
     pub(crate) fn placement_of_end(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
@@ -116,7 +116,7 @@ impl<'a> Fragment<'a> {
 #[derive(Debug)]
 pub(crate) struct ChromosomePool<'a> {
     chromosomes: Vec<&'a CellChromosome<'a>>,
-    /// Cumulative weights of the chromosomes: cells × copies × bases.
+    /// Cumulative weights of the chromosomes: share of the cells × copies × bases.
     weights: Vec<f64>,
 }
 

@@ -103,7 +103,8 @@ pub(crate) struct Library<'a> {
     params: &'a SequencingParams,
     inserts: InsertSizeDistribution,
     slippage: Option<SlippageModel>,
-    /// Recurrent errors with their shares in this library; `None` if none are simulated.
+    /// Recurrent errors with their shares in this library; `None` if none are simulated. Only molecules of the
+    /// patient's nuclear DNA show them.
     recurrent: Option<LibraryRecurrentErrors>,
 }
 
@@ -203,7 +204,8 @@ impl<'a> Library<'a> {
         }
     }
 
-    /// Adds tandem-repeat slippage and substitution errors of early PCR cycles.
+    /// Adds tandem-repeat slippage and substitution errors of early PCR cycles. Finds the tandem repeats of the
+    /// molecule if PCR or the sequencer makes slippage errors.
     fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
             let mut repeats = vec![];

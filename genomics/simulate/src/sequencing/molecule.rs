@@ -158,8 +158,8 @@ impl<'a> Molecule<'a> {
         }
     }
 
-    /// Returns the reference placement of a mate (0: read 1, 1: read 2) that reads `length` bases. `None` if these
-    /// bases are not one continuous range of the reference.
+    /// Returns the reference placement of a mate (0: read 1, 1: read 2) that reads `length` bases. `None` if none of
+    /// these bases come from the reference, or if they span a breakpoint or the junction of two parts.
     pub(crate) fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);

@@ -16,7 +16,8 @@ pub struct SequencingParams {
     pub insert_sd: f64,
     /// Share of the read pairs that are PCR duplicates of another pair, 0 to 1.
     pub duplicates: f64,
-    /// Mean probability of a substitution error by the sequencer, per base.
+    /// Mean probability of a substitution error by the sequencer, per base. It has a lower limit, see
+    /// `QualityModel::with_error_rate`.
     pub error_rate: f64,
     /// Whether read names contain the true reference positions of both mates.
     #[serde(skip_serializing_if = "is_default")]
@@ -74,15 +75,16 @@ pub enum InsertModel {
 /// Parameters of library preparation. All effects are off by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LibraryParams {
-    /// Adapters that a read contains if its molecule is shorter. `None`: TruSeq adapters if inserts can be shorter than
-    /// a read, otherwise none.
+    /// Adapters that a read contains if its molecule is shorter. `None`: TruSeq adapters if the mean insert is shorter
+    /// than a read, or with short inserts, fold-backs, amplicons or cell-free DNA; otherwise none.
     pub adapter: Option<AdapterType>,
     /// Type of the distribution of insert lengths.
     #[serde(skip_serializing_if = "is_default")]
     pub insert_model: InsertModel,
-    /// Share of the inserts that are not longer than a read, 0 to 1.
+    /// Share of the inserts that are not drawn from the insert model, but are at most as long as a read, 0 to 1.
     pub short_inserts: f64,
-    /// Share of the molecules that are fold-backs, whose second half is the reverse complement of the first, 0 to 1.
+    /// Share of the molecules that become fold-backs, whose second half is the reverse complement of the first, if they
+    /// have an inverted repeat, 0 to 1.
     pub fold_backs: f64,
     /// Share of the molecules that are chimeras, which are ligated from two fragments, 0 to 1.
     pub chimeras: f64,
@@ -154,8 +156,8 @@ impl SequencingParams {
         self.read_lengths().iter().copied().max().unwrap_or(self.read_length)
     }
 
-    /// Returns the adapters that reads may contain: those given, or else TruSeq adapters if inserts can be shorter than
-    /// a read. `None` if neither applies.
+    /// Returns the adapters that reads may contain: those given, or else TruSeq adapters if the mean insert is shorter
+    /// than a read, or with short inserts, fold-backs, amplicons or cell-free DNA. `None` if none of this applies.
     pub(crate) fn library_adapter(&self) -> Option<AdapterType> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;

@@ -15,7 +15,8 @@ pub struct ReadAndArtefactCounts {
     pub mitochondrial_pairs: u64,
     /// Number of read pairs from fragments that were enriched by target capture.
     pub captured_pairs: u64,
-    /// Number of molecules that are not longer than a read, adapter dimers included.
+    /// Number of molecules that were drawn as short inserts (see `LibraryParams::short_inserts`), adapter dimers
+    /// included.
     pub short_inserts: u64,
     /// Number of molecules that consist of adapters only.
     pub(crate) adapter_dimers: u64,

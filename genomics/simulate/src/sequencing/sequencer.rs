@@ -15,7 +15,7 @@ use genuma_reads::ReadStructure;
 const MIN_TRIMMED_MATE_BP: usize = MIN_INSERT_BP_WITH_ADAPTERS;
 /// Share of wrong bases in a tail of quality 2.
 const TAIL_ERROR_SHARE: f64 = 0.3;
-/// Share of bases other than A that a four-colour sequencer calls where it detects no signal.
+/// Share of random bases among those that a four-colour sequencer calls where it detects no signal; the others are A.
 const NO_SIGNAL_OTHER_BASE_SHARE: f64 = 0.2;
 /// Lowest and highest Phred quality of bases called without signal.
 const NO_SIGNAL_QUALITIES: (u8, u8) = (2, 16);
@@ -182,7 +182,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Adds artefacts other than substitution errors. From base `lit` on, the sequencer detects no signal.
+    /// Adds low qualities of bases without signal, N, tails of quality 2 with their errors, and the binning of
+    /// qualities. From base `lit` on, the sequencer detects no signal.
     fn add_artefacts(&self, lit: usize, mate: &mut SequencedMate, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         let machine = &self.params.machine;
         if !machine.two_colour {
@@ -213,7 +214,8 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Draws the number of bases of a mate that remain after trimming.
+    /// Draws the number of bases of a mate that remain after trimming. A mate of at most [`MIN_TRIMMED_MATE_BP`] bases
+    /// is not trimmed.
     fn draw_trimmed_length(&self, length: usize, rng: &mut Rng) -> usize {
         let trimmed = self.params.machine.trimmed;
         if trimmed > 0.0 && length > MIN_TRIMMED_MATE_BP && rng.draw_bernoulli(trimmed) {
@@ -224,7 +226,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Returns the nearest of the four quality values of NovaSeq, as Phred+33.
+/// Returns the one of the four quality values of NovaSeq to whose bin a quality belongs. Both are Phred+33.
 fn bin_quality(quality: u8) -> u8 {
     33 + match quality - 33 {
         0..=2 => 2,

@@ -18,8 +18,8 @@ use crate::sam::{self, Contigs, FixedFields, NO_POSITION, RecordBuilder};
 const SOFT_CLIP: u32 = 4;
 const HARD_CLIP: u32 = 5;
 const CIGAR_LETTERS: &[u8; 6] = b"MIDNSH";
-/// Minimum score of a placement listed in `XA`, as a share of the best score. The value of bwa mem (`-h`,
-/// XA_drop_ratio).
+/// Minimum score of a placement listed in `XA`, as a share of the score of the reported placement. The value of bwa mem
+/// (`-h`, XA_drop_ratio).
 const MIN_XA_SCORE_SHARE: f64 = 0.8;
 /// Minimum base quality (Phred) that counts for the tag `ms`, as in samtools fixmate.
 const MIN_MATE_SCORE_QUALITY: u8 = 15;
@@ -57,7 +57,7 @@ struct AlignmentFields {
     md_text: Vec<u8>,
     mapq: u8,
     score: i32,
-    /// Whether the record is secondary: another placement of bases that have a better placement.
+    /// Whether the record is secondary: another placement of the bases of a reported segment.
     is_secondary: bool,
     /// Number of reference bases that the alignment covers.
     ref_span_bp: i32,

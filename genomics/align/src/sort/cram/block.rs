@@ -19,13 +19,13 @@ pub(super) enum BlockType {
     CoreData = 5,
 }
 
-/// How a block is compressed.
+/// How a block is compressed. CRAM 3.1 has rANS Nx16 for `Rans`, and also tries it for `Gzip`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     Stored,
     Gzip,
     Rans(ContextOrder),
-    /// Read names: gzip in CRAM 3.0, the name tokeniser in CRAM 3.1.
+    /// Read names: gzip in CRAM 3.0, the name tokeniser in CRAM 3.1 unless gzip is smaller.
     Names,
 }
 
@@ -173,7 +173,7 @@ impl ReferenceSpan {
     }
 }
 
-/// Header of a container with one slice.
+/// Header of a container with one slice, or with the file header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContainerHeader {
     pub(super) bytes: usize,
@@ -183,7 +183,8 @@ pub(super) struct ContainerHeader {
     pub(super) record_counter: u64,
     pub(super) bases: u64,
     pub(super) blocks: usize,
-    /// Offset (bytes) of the slice within the blocks of the container (landmark).
+    /// Offset (bytes) of the slice within the blocks of the container (landmark); `None` if the container has the file
+    /// header.
     pub(super) slice_offset: Option<usize>,
 }
 

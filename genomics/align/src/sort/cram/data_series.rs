@@ -220,7 +220,7 @@ impl SliceValues {
         block_writer.write_block(BlockType::CompressionHeader, 0, Codec::Stored, &data, out);
     }
 
-    /// Appends the blocks of all series and tags to `out`, and their content IDs to `ids`.
+    /// Appends the blocks of all series and tags that have values to `out`, and their content IDs to `ids`.
     pub(super) fn write_blocks(&self, block_writer: &mut BlockWriter, ids: &mut Vec<i32>, out: &mut Vec<u8>) {
         for (number, ((_, _, codec), values)) in (0..).zip(SERIES.iter().zip(&self.series)) {
             if !values.is_empty() {

@@ -67,8 +67,8 @@ pub struct CramFileWriter {
 }
 
 impl CramFileWriter {
-    /// Creates the file at `path` for records aligned to `genome`, whose file name is written to the header. Starts a
-    /// thread that computes the MD5 sums of the sequences.
+    /// Creates the file at `path` for records aligned to `genome`, whose path is written to the header if it has one.
+    /// Starts a thread that computes the MD5 sums of the sequences.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -183,11 +183,11 @@ fn file_header(text: &str, version: CramVersion) -> Vec<u8> {
 /// Bases of a reference sequence, read by the thread that needs them first.
 type SharedBases = Arc<OnceLock<Result<Vec<u8>, String>>>;
 
-/// The reference sequences. Only the most recently used ones are kept in memory.
+/// The reference sequences. Only the last ones that were added are kept in memory.
 struct ReferenceCache<'a> {
     genome: CramReference,
     names: &'a [(String, u32)],
-    /// The most recently used sequences, with their indices in the header.
+    /// The last sequences that were added, with their indices in the header.
     recent: Mutex<Vec<(u32, SharedBases)>>,
 }
 

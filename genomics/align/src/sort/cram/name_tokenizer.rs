@@ -129,7 +129,7 @@ impl TokenStreams {
 }
 
 /// Appends the encoded read names to `out`. `names` contains names that each end with a zero byte. Returns false and
-/// appends nothing if a name has too many tokens.
+/// appends nothing if a name has too many tokens or no zero byte.
 pub(super) fn encode_names(names: &[u8], rans: &mut Nx16Encoder, out: &mut Vec<u8>) -> bool {
     let mut streams = TokenStreams::default();
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();

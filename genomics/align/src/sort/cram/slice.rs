@@ -147,7 +147,7 @@ impl<'a> ContainerEncoder<'a> {
         Ok(())
     }
 
-    /// MD5 sum of the reference bases that a slice covers.
+    /// MD5 sum of the reference bases that a slice covers; zeros if it covers several sequences or none.
     fn reference_md5(&mut self, span: ReferenceSpan) -> Result<[u8; 16], Error> {
         if span.sequence < 0 {
             return Ok([0; 16]);
@@ -158,7 +158,7 @@ impl<'a> ContainerEncoder<'a> {
         Ok(Md5::digest(&reference[from..to]).into())
     }
 
-    /// Adds the values of all data series of a record, except its position, to the slice.
+    /// Adds the values of all data series of a record, except its reference sequence and position, to the slice.
     fn encode_record(&mut self, record: Record<'_>, mate: MateLink) -> Result<(), Error> {
         let ContainerEncoder { reference_cache, groups, values, bases, .. } = self;
         let on = record.sequence_index().filter(|_| !record.has_any_flag(flag::UNMAPPED));

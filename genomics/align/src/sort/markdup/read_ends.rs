@@ -151,7 +151,8 @@ impl SortItem for PairEnds {
 pub(super) type MateAndIsCompared = (UnclippedReadEnds, bool);
 
 impl PairEnds {
-    /// Appends the sort items of a pair of mapped reads: one item, or two if both reads begin at the same base.
+    /// Appends the sort items of a pair of mapped reads: one item, or two if both reads begin at the same base. An item
+    /// without a compared read is left out.
     pub(super) fn push_pair(reads: [MateAndIsCompared; 2], name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
         let [(a, a_counts), (b, b_counts)] = reads;
         match (a.is_left_of(&b), b.is_left_of(&a)) {
