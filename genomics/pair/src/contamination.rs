@@ -54,7 +54,7 @@ pub(crate) struct ContaminationInput {
 }
 
 /// Estimates the contamination of a sample from the read counts of minor alleles. Returns `None` if there are too few
-/// sites.
+/// sites, or if too few of them are expected to be heterozygous.
 pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
     let &ContaminationInput {
         sample,
@@ -127,7 +127,8 @@ fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal
 }
 
 /// Computes the log-likelihood at the shares of `CONTAMINATION_PARAMS.share_grid`, and between the likeliest of them.
-/// It is the maximum over `spectra`, the density of foreign sites and the rate of repeated errors.
+/// It is the maximum over `spectra`, the density of foreign sites and the rate of repeated errors, with the log-priors
+/// of these three.
 fn compute_likelihood_profile(
     likelihood: &ContaminationLikelihood,
     het: f64,

@@ -46,7 +46,8 @@ struct ChangeLikelihood {
 pub(crate) struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,
-    /// Number of changes, without those that are expected to be germline alleles.
+    /// Number of changes, without those that are expected to be germline alleles. A change that two roots show counts
+    /// once.
     pub count: f64,
 }
 
