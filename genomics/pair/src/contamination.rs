@@ -48,7 +48,7 @@ pub(crate) struct ContaminationInput {
     pub allele_loss_share: f64,
     /// Contamination share of the other sample (0 to 1), assumed to be from the same contaminant.
     pub other_contamination: f64,
-    /// Whether to use sites at which both samples have reads of the same second allele. This requires that
+    /// Whether to use also the sites at which the other sample has one read of the minor allele. This requires that
     /// [`Self::other_contamination`] is reliable.
     pub use_shared_sites: bool,
 }

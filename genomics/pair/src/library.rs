@@ -124,7 +124,7 @@ impl SampledDetails {
 pub struct LibraryTally {
     num_pairs: u64,
     num_bases: u64,
-    /// Number of reads by length in bases, for read 1 and for read 2.
+    /// Number of reads by length in bases (0 for a missing mate), for read 1 and for read 2.
     lengths: [Vec<u64>; 2],
     /// Number of pairs with a mate that has fewer bases after trimming than the duplicate key needs; single reads
     /// count, too.

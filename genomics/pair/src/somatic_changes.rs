@@ -52,9 +52,10 @@ pub(crate) struct SomaticChangeModel {
 }
 
 impl SomaticChangeModel {
-    /// Builds the model for changes on segments that are sorted by position. Two changes at most `bases + 1` apart are
-    /// one position seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the
-    /// variance of the read fractions beyond binomial, as a fraction of the largest possible variance.
+    /// Builds the model for changes on segments that are sorted by position. Changes with fewer than
+    /// `PURITY_PARAMS.min_change_reads` molecules are left out. Two changes at most `bases + 1` apart are one position
+    /// seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the variance of the read
+    /// fractions beyond binomial, as a fraction of the largest possible variance.
     pub fn build(
         changes: &[SomaticChange],
         context: &NonSomaticModelInputs<'_>,

@@ -99,8 +99,7 @@ fn scan_pattern(
 pub struct SketchRootSampling {
     /// Length of a root in bases.
     pub root_bases: u32,
-    /// Sampling level: number of leading bits of the sampling pattern that the roots match, at most [`PATTERN_BITS`] of
-    /// them.
+    /// Sampling level: the roots match as many leading bits of the sampling pattern, but at most [`PATTERN_BITS`].
     pub(super) pattern_level: u32,
 }
 
