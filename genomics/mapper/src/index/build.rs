@@ -160,7 +160,7 @@ fn for_each_seed(
 /// Builds the index with `threads` threads and passes its bytes to `write` in order.
 ///
 /// # Errors
-/// The reference is too long, or `write` fails.
+/// The reference is too long, too many of its seeds collide in a bucket, or `write` fails.
 pub fn build_index<E: From<Error> + Send>(
     mut built: ReferenceBuilder,
     threads: usize,
@@ -308,8 +308,8 @@ impl<E: From<Error> + Send, W: FnMut(&[u8]) -> Result<(), E>> SectionWriter<W> {
         self.put(&[0; SECTION_ALIGNMENT_BYTES][..start - self.at])
     }
 
-    /// Writes the buckets of all partitions, and behind them, from `lists_at` on, their lists. `sizes` are the numbers
-    /// of slots and of lists of the partitions.
+    /// Writes the buckets of all partitions, and behind them, from `lists_at` on, their lists. `sizes` are for each
+    /// partition its numbers of slots and of entries in the array of lists.
     fn put_partitions(
         &mut self,
         partitions: &[&[SeedEntry]],
