@@ -106,7 +106,7 @@ impl Junction {
 pub enum ChangeClass {
     /// Substitution of one base.
     Snv,
-    /// Substitution of several adjacent bases.
+    /// Substitution of several adjacent bases, at most [`MAX_SMALL_CHANGE_BP`].
     Mnv,
     /// At most [`MAX_SMALL_CHANGE_BP`] bases deleted, inserted, or both.
     Indel,
