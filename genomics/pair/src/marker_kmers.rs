@@ -203,7 +203,8 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
 }
 
 /// Reads the contigs of the reference from a FASTA file and selects the candidate markers of the longest
-/// ([`MAX_CONTIGS`]) and of all organelles. Also records which markers of the screened sequences the reference contains.
+/// ([`MAX_CONTIGS`]) and of all organelles. Also records which markers of the screened sequences the reference
+/// contains.
 fn read_contigs(path: &Path, k: u32, screened: &mut ScreenMarkers) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
     read_fasta(path, |part| match part {

@@ -246,7 +246,8 @@ fn count_seeds(built: &ReferenceBuilder, stretches: &[(usize, u64)], threads: us
     counts.into_iter().map(|n| n.into_inner() as usize).collect()
 }
 
-/// Collects the seeds, ordered by partition and sorted within each. `counts` are the numbers of seeds of the partitions.
+/// Collects the seeds, ordered by partition and sorted within each. `counts` are the numbers of seeds of the
+/// partitions.
 fn collect_seeds(
     built: &ReferenceBuilder,
     stretches: &[(usize, u64)],
