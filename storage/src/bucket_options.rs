@@ -8,8 +8,8 @@ pub struct BucketOptions {
     /// Names and values of environment variables with credentials and settings. Only names that begin with `AWS_` or
     /// `GOOGLE_` are used.
     pub environment: Vec<(String, String)>,
-    /// Maximum bytes per request. Longer objects are sent in several parts (multipart upload). S3 requires at least 5
-    /// MiB.
+    /// Maximum bytes per request, unless an object would need more than 10,000 parts. Longer objects are sent in
+    /// several parts (multipart upload). S3 requires at least 5 MiB.
     pub part_bytes: u64,
     /// Maximum number of concurrent requests for one object. A multipart upload holds this number of parts in memory.
     pub max_concurrent_requests: usize,

@@ -303,7 +303,8 @@ impl BucketObject {
     }
 }
 
-/// Division of an object into parts for a multipart upload. All parts have the same length, except the last.
+/// Division of an object into parts for a multipart upload, or of a range of it for concurrent downloads. All parts
+/// have the same length, except the last.
 #[derive(Debug, Clone, Copy)]
 struct PartRanges {
     len: u64,

@@ -12,8 +12,8 @@ use crate::folder_store::{self, FolderStore};
 use crate::store_location::{StoreLocation, check_object_name};
 use crate::temp_object::TempObject;
 
-/// A folder or bucket with the objects of a distributed call. Object names consist of letters, digits and `. _ - + =`,
-/// and do not begin with a dot.
+/// A folder or bucket with the objects of a distributed call. Object names consist of at most 160 letters, digits and
+/// `. _ - + =`, and do not begin with a dot.
 #[derive(Debug)]
 pub struct RunStore(Backend);
 
@@ -103,7 +103,8 @@ impl RunStore {
     /// Opens the present version of the object `name`; `None` if it does not exist.
     ///
     /// # Errors
-    /// The folder or bucket does not exist, cannot be reached within the retry timeout, or rejects the request.
+    /// The name is invalid; or the folder or bucket does not exist, cannot be reached within the retry timeout, or
+    /// rejects the request.
     pub fn open_if_exists(&self, name: &str) -> Result<Option<StoredObject>, Error> {
         let name = check_object_name(name)?;
         Ok(match &self.0 {
@@ -151,7 +152,7 @@ impl fmt::Display for RunStore {
 }
 
 /// An object that was found in a run store. Reading never returns bytes of another object that has replaced it: in a
-/// folder the bytes of the found object are still read, in a bucket reading fails.
+/// folder the bytes of the found object are still read, in a bucket reading fails if the version differs.
 #[derive(Debug)]
 pub struct StoredObject(FoundObject);
 
@@ -175,8 +176,8 @@ impl StoredObject {
         self.len() == 0
     }
 
-    /// Returns the version of the object: text that differs between any two objects that have had the same name. Empty
-    /// if the service reports no versions.
+    /// Returns the version of the object: text that changes when another object replaces this one. In a bucket, objects
+    /// with the same contents may have the same version. Empty if the service reports no versions.
     pub fn version(&self) -> &str {
         match &self.0 {
             FoundObject::Folder(found) => &found.version,

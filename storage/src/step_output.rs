@@ -67,7 +67,7 @@ pub enum Error {
     /// The task that makes the object has not run.
     #[error("{object}: missing; first run the step that makes it: {step}")]
     Missing {
-        /// Name of the object in the run store.
+        /// Path or URL of the object.
         object: String,
         /// The task, as it is given to `genuma step`: step and number.
         step: String,

@@ -15,7 +15,7 @@ pub struct UnitCost {
     pub name: String,
     /// Wall-clock time from the start to the end of the unit, in seconds.
     pub wall_s: f64,
-    /// CPU time of all threads in seconds.
+    /// CPU time in seconds of all threads of the process while the unit ran.
     pub cpu_s: f64,
     /// Peak resident memory of the process so far (VmHWM), bytes.
     pub peak_bytes: u64,

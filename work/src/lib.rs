@@ -11,6 +11,7 @@
 //! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
 //! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
 //! - [`hash`] has the hash function of 64-bit words.
+//! - [`proc_parsing`] parses files of `/proc`.
 //! - [`signals`] ends an interrupted or failed run cleanly.
 
 pub mod cost;

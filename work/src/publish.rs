@@ -241,7 +241,8 @@ impl PartialFile {
     /// Creates the partial file of `path`.
     ///
     /// # Errors
-    /// Another process is writing the file, `path` is a folder, or the folder of `path` is not writable.
+    /// This or another process is writing the file already, `path` is a folder, or the folder of `path` is not
+    /// writable.
     pub fn create(path: impl AsRef<Path>) -> Result<PartialFile, Error> {
         let path = path.as_ref();
         let target = match OutputTarget::resolve(path).map_err(Error::io_error(path))? {

@@ -19,7 +19,7 @@ use crate::critical_section;
 pub use crate::critical_section::{CriticalSection, enter_critical_section};
 use crate::publish::remove_partial_files;
 
-/// Function that runs when a signal interrupts the process. Returns a message for the user, if any.
+/// Function that runs when a signal or a fatal failure ends the process. Returns a message for the user, if any.
 type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 
 /// Maximum time to wait for the signal thread to clean up before [`exit_after_failure`] exits anyway.
@@ -136,8 +136,8 @@ pub fn exit_after_failure(print_error: impl FnOnce()) -> ! {
     exit(1)
 }
 
-/// Sets the function that runs on a signal before the process ends; `None` removes it. The function must not enter a
-/// critical section.
+/// Sets the function that runs on a signal, or after a fatal failure, before the process ends; `None` removes it. The
+/// function must not enter a critical section.
 pub fn set_interrupt_handler(handler: Option<InterruptHandler>) {
     *lock(&INTERRUPT_HANDLER) = handler;
 }

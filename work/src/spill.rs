@@ -123,7 +123,7 @@ pub struct SpillBlock {
     pub checksum: u64,
 }
 
-/// A spill file. A file without a name is created at the first write, so that nothing remains on disk even if the
+/// A spill file. A file without a name is created at the first write; nothing of it remains on disk, even if the
 /// process is killed.
 #[derive(Debug)]
 pub struct SpillFile {

@@ -39,7 +39,7 @@ struct InMemoryBucket<T> {
     bytes: u64,
 }
 
-/// A fixed number of buckets, numbered from 0, whose values are moved to disk when the memory budget is used up.
+/// A fixed number of buckets, numbered from 0. Values that no longer fit in the memory budget are written to disk.
 #[derive(Debug)]
 pub struct SpillableBuckets<T> {
     memory: MemoryBudget,

@@ -23,7 +23,7 @@ const MAX_STRING_BYTES: u64 = 1 << 30;
 /// Why the result of a unit cannot be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The complete file could not be renamed to its final name.
+    /// The file could not be created, or the complete file could not be renamed to its final name.
     #[error(transparent)]
     Publish(#[from] publish::Error),
     /// The file could not be written; the message contains its path.
@@ -37,7 +37,7 @@ pub enum Error {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The file is damaged.
+    /// The file is damaged, or is not a unit file of this version.
     #[error("{path}: damaged ({what}); remove the work folder and start again without --resume")]
     Damaged {
         /// Path of the unit file.

@@ -98,8 +98,8 @@ impl CodingSequence {
     }
 
     /// Predicts the protein changes of all edits on one haplotype. Edits are translated together if they change the
-    /// same codon, or if the reading frame between them is shifted. An edit that overlaps an earlier one is translated
-    /// on its own.
+    /// same codon, or if the reading frame between them is shifted. An edit that overlaps an earlier one is not
+    /// translated together with it.
     pub(crate) fn predict_protein_changes(&self, mut edits: Vec<CodingEdit>) -> Vec<ProteinChange> {
         edits.sort_by_key(|edit| (edit.range.start, edit.range.end, edit.change));
         let mut groups: Vec<Vec<CodingEdit>> = Vec::new();

@@ -25,9 +25,9 @@ pub enum Consequence {
     StartLost,
     /// All exons of the transcript are duplicated.
     TranscriptAmplification,
-    /// Some exons of the transcript are deleted.
+    /// Some exons of the transcript, or parts of them, are deleted.
     ExonLoss,
-    /// Some exons of the transcript are duplicated.
+    /// Some exons of the transcript, or parts of them, are duplicated.
     FeatureElongation,
     /// A junction breaks the transcript.
     FeatureTruncation,

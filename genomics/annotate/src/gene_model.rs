@@ -71,7 +71,7 @@ pub struct Transcript {
     pub contig: usize,
     /// Strand of the reference that has the sequence of the transcript.
     pub strand: Strand,
-    /// Exons in reference order; 0-based, half-open.
+    /// Exons in reference order; 0-based, half-open. Overlapping or adjacent exons are merged.
     pub exons: Vec<Range<usize>>,
     /// Coding ranges; `None` for non-coding transcripts.
     pub coding: Option<CodingRegion>,

@@ -67,12 +67,13 @@ impl SmallChange {
 pub struct TranscriptEffect {
     /// Index of the transcript in the gene model, from 0.
     pub transcript: usize,
-    /// Sequence Ontology terms. Variants that are translated together (compound variants) all have the same terms.
+    /// Sequence Ontology terms. Variants that are translated together (compound variants) all have the same terms for
+    /// the effect on the protein.
     pub consequences: ConsequenceSet,
     /// Changed amino acids as `bcftools csq` writes them; empty if no protein is predicted.
     pub amino_acids: String,
-    /// Changed bases as `bcftools csq` writes them, those of a compound variant joined by `+`; empty if no protein is
-    /// predicted.
+    /// Changed bases as `bcftools csq` writes them, those of a compound variant joined by `+`; empty unless the variant
+    /// is within one coding range.
     pub bases: String,
     /// HGVS name of the variant in the transcript, without the transcript ID: `c.524G>A`. `None` if the variant extends
     /// beyond the transcript.
@@ -87,7 +88,7 @@ pub struct TranscriptEffect {
 }
 
 /// Predicts the effects of variants that are on one haplotype. The result has, for each variant, its effects on all
-/// transcripts, that on a representative transcript first.
+/// transcripts that it overlaps, that on a representative transcript first.
 pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[SmallChange]) -> Vec<Vec<TranscriptEffect>> {
     let trimmed: Vec<TrimmedChange> = haplotype.iter().map(SmallChange::trim).collect();
     let mut by_transcript: BTreeMap<usize, Vec<usize>> = BTreeMap::new();

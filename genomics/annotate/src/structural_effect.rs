@@ -34,7 +34,8 @@ pub enum ReadingFrame {
     InFrame,
     /// The reading frame after the junction is shifted, so the protein of the 3' transcript is not made.
     OutOfFrame,
-    /// The junction is before the start codon of the 3' transcript, so its whole coding sequence is kept.
+    /// The junction is before the start codon of the 3' transcript, so its whole coding sequence is kept, and it is not
+    /// within the coding sequence of the 5' transcript.
     CompleteCodingSequence,
     /// The frame cannot be determined: a transcript is not coding at the junction, or it is not known how the exons are
     /// spliced.
@@ -70,7 +71,7 @@ pub struct Fusion {
     pub frame: ReadingFrame,
 }
 
-/// A transcript whose exons a deletion removes or a tandem duplication repeats.
+/// A transcript that overlaps a deletion or tandem duplication, with the exons that are removed or repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExonChange {
     /// Index of the transcript in the gene model, from 0.
@@ -91,7 +92,7 @@ pub struct StructuralEffect {
     pub broken_transcripts: Vec<usize>,
     /// Fusions that the junctions of the variant make.
     pub fusions: Vec<Fusion>,
-    /// Transcripts whose exons a deletion or tandem duplication changes.
+    /// Transcripts that overlap a deletion or tandem duplication, also those of which it changes introns only.
     pub exon_changes: Vec<ExonChange>,
 }
 

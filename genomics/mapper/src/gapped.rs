@@ -12,7 +12,8 @@ use crate::placement::Placement;
 
 /// Number of reads that are aligned together.
 const LANES: usize = 32;
-/// Maximum gap length (bp).
+/// Maximum number of diagonals (bp) on each side of the middle of a band: the maximum length of a gap from or to the
+/// middle diagonal.
 pub const MAX_GAP_BP: i32 = 35;
 /// Score of an alignment that is not possible.
 const NO_SCORE: i16 = -20_000;
@@ -47,7 +48,8 @@ pub(crate) struct GappedJob {
     reverse: bool,
     length: u16,
     width: u8,
-    /// Whether the band contains every alignment that could have a higher score than the placement.
+    /// Whether the band contains every alignment with gaps of up to [`MAX_GAP_BP`] that could have a higher score than
+    /// the placement.
     covers_all_gaps: bool,
 }
 
@@ -58,16 +60,17 @@ pub(crate) struct GappedResult {
     pub read: u32,
     /// Number of the placement, as in [`GappedJob::place`].
     pub place: u32,
-    /// The best alignment; its CIGAR operations are in the list that the caller passed.
+    /// The best alignment; if it has gaps, its CIGAR operations are in the list that the caller passed.
     pub best: Placement,
-    /// Whether the band contained every alignment that could have a higher score than the placement.
+    /// Whether the band contained every alignment with gaps of up to [`MAX_GAP_BP`] that could have a higher score than
+    /// the placement.
     pub covers_all_gaps: bool,
 }
 
 impl GappedJob {
     /// Creates the job for a placement; `None` if no alignment with gaps can have a higher score. The band contains all
-    /// alignments with a higher score. If the placement is a `rival` of a better one, the band is narrower: it contains
-    /// only those with at most one gap at each end of the read.
+    /// alignments with a higher score and gaps of up to [`MAX_GAP_BP`]. If the placement is a `rival` of a better one,
+    /// the band is narrower: it contains only those with at most one gap at each end of the read.
     #[inline(always)]
     pub(crate) fn for_placement(
         read: u32,

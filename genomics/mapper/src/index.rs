@@ -45,7 +45,7 @@ const MAGIC: [u8; 8] = *b"genuma\x00\x01";
 /// Alignment (bytes) of the sections with bases, buckets and lists.
 const SECTION_ALIGNMENT_BYTES: usize = 4096;
 
-/// A bucket: one cache line with twelve slots, each for one seed.
+/// A bucket: one cache line with twelve slots, each for one position of a seed or for the list of its positions.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -88,7 +88,7 @@ pub enum Error {
     /// The lengths of the sections are not consistent, or do not fit the number of bytes.
     #[error("cut short or damaged")]
     Damaged,
-    /// The reference has more bases than an index can have; the number of its bases.
+    /// The reference has more bases than an index can have; the number of its bases, padding included.
     #[error("a reference of {0} bases is too long: at most 17 Gbp are supported")]
     ReferenceTooLong(u64),
     /// Too many seeds belong into one bucket and the spare buckets. Does not happen with real sequences.
@@ -159,8 +159,8 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     /// Opens the index in `bytes`, which must be aligned to 64 bytes. Checks the header and the sizes of the sections.
     ///
     /// # Errors
-    /// The bytes are not an index, have another format version, or end early. The content itself must be checked with
-    /// a checksum.
+    /// The bytes are not an index, have another format version, or are cut short or damaged. The content itself must be
+    /// checked with a checksum.
     pub fn from_bytes(bytes: M) -> Result<Self, Error> {
         let numbers = MAGIC.len() + size_of::<IndexHeader>();
         let Some(begin) = bytes.get(..numbers) else { return Err(Error::NotAnIndex) };

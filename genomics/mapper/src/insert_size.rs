@@ -37,12 +37,12 @@ pub struct InsertSizeModel {
     pub mean: f64,
     /// Standard deviation of the insert size (bp).
     pub deviation: f64,
-    /// Score of each insert size from `low` to `high`, at most 0: the base-4 logarithm of the probability of an insert
-    /// size that is at least as far from the mean, times the score of a match.
+    /// Score of each insert size from `low` to `high`, from -30 match scores to 0: the base-4 logarithm of twice the
+    /// probability of an insert size that is at least as far from the mean, times the score of a match.
     scores: Vec<i32>,
 }
 
-/// Insert sizes of a block of pairs: one distribution for each orientation that occurs.
+/// Insert sizes of a block of pairs: one distribution for each orientation that is frequent enough.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InsertSizeModels {
     /// Distributions by orientation: FF, FR, RF, RR.
@@ -66,8 +66,8 @@ pub fn five_prime_position(place: &Placement, length: usize) -> u64 {
     if place.reverse { place.right + length as u64 - 1 } else { place.left }
 }
 
-/// The best placement of a read, if all others have at most 80 % of its score and all seeds were examined; otherwise
-/// `None`.
+/// The best placement of a read, if it has the minimum score, all others have at most 80 % of its score and no position
+/// list is deferred; otherwise `None`.
 fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringOptions) -> Option<&'a Placement> {
     let (best, others) = mapped.placements_of_read(read).split_first()?;
     let sure = mapped.deferred_lists_of_read(read).is_empty()
@@ -105,7 +105,7 @@ impl InsertSizeModels {
     }
 
     /// Score of the insert size of two mates with 5' ends at packed positions `ends` on strands `reverse`; `None` if
-    /// the mates are not a proper pair.
+    /// the mates are not a proper pair. Whether both are on one sequence is not checked.
     #[inline(always)]
     pub(crate) fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
         if ends[0].abs_diff(ends[1]) > self.max_distance {
@@ -138,7 +138,7 @@ fn fit_insert_sizes(found: &mut [u32], most: usize, match_score: i32) -> Option<
     let low =
         (lower - PROPER_QUARTILE_RANGES * range).min(mean - MIN_PROPER_STD_DEVS * deviation).round().max(1.0) as i64;
     let high = (upper + PROPER_QUARTILE_RANGES * range).max(mean + MIN_PROPER_STD_DEVS * deviation).round() as i64;
-    // As in bwa: logarithm to base 4 of the probability of an insert size at least as far from the mean.
+    // As in bwa: logarithm to base 4 of twice the probability of an insert size at least as far from the mean.
     let worth = |far: i64| {
         let away = (far as f64 - mean).abs() / deviation.max(1.0) * std::f64::consts::FRAC_1_SQRT_2;
         let seldom = (2.0 * libm::erfc(away)).max(1e-30);

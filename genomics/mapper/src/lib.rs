@@ -1,5 +1,5 @@
-//! The short-read mapper of the engine `genuma`: an index of one byte per base ([`index`]), the placements of each
-//! read ([`mapper`]), and the pairing of mates ([`pairs`]).
+//! The short-read mapper of the engine `genuma`: an index of about one byte per base ([`index`]), the placements of
+//! each read ([`mapper`]), and the pairing of mates ([`pairs`]).
 //!
 //! Most reads are placed without a gapped alignment: xor and a bit count over two cache lines of the reference give
 //! the number of mismatches. The modules are listed in the order of the data flow.

@@ -49,7 +49,7 @@ const MIN_GAP_GAIN: i32 = 10;
 const POOR_SCORE_DEFICIT: i32 = 30;
 /// Maximum number of placements of a read that are aligned with gaps.
 const MAX_GAPPED_PLACEMENTS: usize = 4;
-/// Maximum number of placements of a read that are kept.
+/// Maximum number of placements of a read that are kept; rescued ones are kept in addition.
 const MAX_PLACEMENTS: usize = 256;
 /// Distance in the list of diagonals at which reference bases are prefetched: while a read is compared on one diagonal,
 /// the bases for the diagonal this far ahead are loaded.
@@ -474,9 +474,9 @@ pub(crate) struct UngappedAligner {
 }
 
 impl UngappedAligner {
-    /// Aligns a read without gaps on each of the sorted diagonals and appends the placements. Those with a score far
-    /// below the best score are left out; `best` is the best score on diagonals that were examined before. Returns
-    /// whether placements were left out because there were too many.
+    /// Aligns a read without gaps on each of the sorted diagonals whose anchor seed matches the reference, and appends
+    /// the placements. Those with a score far below the best score are left out; `best` is the best score on diagonals
+    /// that were examined before. Returns whether placements were left out because there were too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn align_on_diagonals(

@@ -37,7 +37,7 @@ pub(crate) fn tied_placements_penalty(n: u32) -> f64 {
 pub(crate) struct RivalPlacementScores {
     /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
-    /// Number of placements with a score near [`Self::best`].
+    /// Number of placements with a score near [`Self::best`], the best one included.
     pub near: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Finds positions of a pair in which both mates have many: from the position lists of the seeds, it selects the
+//! Finds positions of a pair whose mates both have many positions: from the position lists of the seeds, it selects the
 //! diagonals of each mate near which the other mate has a diagonal at a proper distance, before any reference base is
 //! read.
 

@@ -25,7 +25,7 @@ use crate::ungapped::MismatchMasks;
 
 pub use read_report::{ReadReport, ReportedSegment};
 
-/// Maximum number of mismatches of both mates together at which the best pair counts as fitting, so that fewer position
+/// Number of mismatches of both mates together below which the best pair counts as fitting, so that fewer position
 /// lists are examined. Empirical.
 const MAX_FITTING_MISMATCHES: i32 = 6;
 /// If either mate has fewer placements than this, every placement of one is compared with every placement of the

@@ -28,7 +28,8 @@ pub struct Placement {
     pub max_gapped_score: i32,
     /// Whether the placement was found by mate rescue instead of a seed.
     pub is_rescued: bool,
-    /// Whether an alignment with all gaps that could raise the score has been tried.
+    /// Whether an alignment with all gaps of up to [`crate::gapped::MAX_GAP_BP`] that could raise the score has been
+    /// tried.
     pub all_gaps_tried: bool,
     /// Whether the placement is the result of a gapped alignment; `left` and `right` may then differ from the seed's
     /// diagonal.

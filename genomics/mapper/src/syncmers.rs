@@ -25,7 +25,7 @@ const SMER_MASK: u64 = (1 << (2 * SMER_BP)) - 1;
 /// and its reverse complement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Syncmer {
-    /// Position of the first base of the seed in the sequence.
+    /// Position of the first base of the seed, counted from the start of the searched range.
     pub at: u32,
     /// Whether the hash is that of the reverse complement of the k-mer.
     pub reverse: bool,

@@ -24,7 +24,7 @@ impl Default for MismatchMasks {
 }
 
 /// Compares a read with the packed reference bases `words` from position `at` on. Sets `masks` and returns the number
-/// of mismatches.
+/// of mismatches; an ambiguous base of the read is a mismatch.
 #[inline(always)]
 pub fn mask_and_count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, masks: &mut MismatchMasks) -> u32 {
     let n = read.words.len();

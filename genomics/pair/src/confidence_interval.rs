@@ -33,7 +33,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Creates an estimate with a normal 95 % confidence interval, clamped to the range `[min, max]`.
+    /// Creates an estimate with a normal 95 % confidence interval. The value and both ends are clamped to `[min, max]`.
     pub(crate) fn from_standard_deviation(value: f64, standard_deviation: f64, [min, max]: [f64; 2]) -> Estimate {
         let bound = |x: f64| x.clamp(min, max);
         Estimate {

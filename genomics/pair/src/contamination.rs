@@ -48,13 +48,13 @@ pub(crate) struct ContaminationInput {
     pub allele_loss_share: f64,
     /// Contamination share of the other sample (0 to 1), assumed to be from the same contaminant.
     pub other_contamination: f64,
-    /// Whether to use sites at which both samples have reads of the same second allele. This requires that
+    /// Whether to use also the sites at which the other sample has one read of the minor allele. This requires that
     /// [`Self::other_contamination`] is reliable.
     pub use_shared_sites: bool,
 }
 
 /// Estimates the contamination of a sample from the read counts of minor alleles. Returns `None` if there are too few
-/// sites.
+/// sites, or if too few of them are expected to be heterozygous.
 pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInput) -> Option<ContaminationEstimate> {
     let &ContaminationInput {
         sample,
@@ -127,7 +127,8 @@ fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal
 }
 
 /// Computes the log-likelihood at the shares of `CONTAMINATION_PARAMS.share_grid`, and between the likeliest of them.
-/// It is the maximum over `spectra`, the density of foreign sites and the rate of repeated errors.
+/// It is the maximum over `spectra`, the density of foreign sites and the rate of repeated errors, with the log-priors
+/// of these three.
 fn compute_likelihood_profile(
     likelihood: &ContaminationLikelihood,
     het: f64,

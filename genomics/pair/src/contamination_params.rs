@@ -14,8 +14,8 @@ pub(crate) struct ContaminationModelParams {
     /// Unit: natural-log units. Source: empirical; not fitted. If higher: more intervals are refined, more
     /// computation.
     pub(crate) refined_log_drop: f64,
-    /// Contamination shares at which the somatic spectra are compared first. Unit: share of DNA. Source: chosen (a
-    /// subset for speed). If higher: no direct effect.
+    /// Contamination shares at which the somatic spectra are compared first. Unit: share of DNA. Source: chosen (few
+    /// shares, for speed). If higher: no direct effect.
     pub(crate) coarse_share_grid: [f64; 7],
     /// Number of sites at which a contaminant is heterozygous for an allele that the person lacks, and at which he is
     /// homozygous for one (formula 2). Unit: sites per heterozygous site of the person. Source: derived for unrelated

@@ -20,7 +20,7 @@ use crate::site_tally::{ReadComparisonCounts, SiteCountsByGenotype, SiteTally};
 pub enum Relation {
     /// Both samples are from one person.
     Same,
-    /// The samples are from two close relatives: parent and child, or siblings.
+    /// The samples are from two relatives of first or second degree, such as parent and child, or siblings.
     Relatives,
     /// The samples are from two unrelated people.
     Unrelated,
@@ -28,7 +28,8 @@ pub enum Relation {
     Different,
     /// The samples are from one person or from close relatives, not from unrelated people.
     SameOrRelatives,
-    /// The samples have too few sites or reads in common for a decision.
+    /// The data do not decide: too few sites or comparisons of reads, or a difference that fits none of the other
+    /// cases.
     Unknown,
 }
 
@@ -37,8 +38,9 @@ pub enum Relation {
 pub struct IdentityResult {
     /// The relationship that the data support.
     pub relation: Relation,
-    /// Rate of mismatches between reads of different samples minus the rate between reads of one sample, in mismatches
-    /// per base. It is about 0 if both samples are from one person.
+    /// For shallow samples: rate of mismatches between reads of different samples minus the rate between reads of one
+    /// sample, in mismatches per base. Otherwise: share of the tumour's reads, averaged over the sites, with an allele
+    /// that the homozygous normal lacks. Both are about 0 if the samples are from one person.
     pub excess_mismatch_rate: Estimate,
     /// [`Self::excess_mismatch_rate`] relative to its expectation for two unrelated people: 0 for one person, about
     /// 0.5 for close relatives, 1 for unrelated people. `None` for shallow samples, whose heterozygous sites are
@@ -60,8 +62,8 @@ const VARIANCE_DIVISOR_OF_MEAN: f64 = 4.0;
 /// Parameters of the identity model. The formulas are those of `docs/model/identity.md`.
 #[derive(Debug)]
 pub(crate) struct IdentityModelParams {
-    /// Minimum number of heterozygous sites to use genotypes. Unit: sites. Source: empirical; not fitted. If higher:
-    /// more samples are compared by reads, two by two.
+    /// Minimum number of heterozygous sites of the normal to use genotypes. Unit: sites. Source: empirical; not fitted.
+    /// If higher: more samples are compared by reads, two by two.
     pub(crate) min_het_sites: u64,
     /// Minimum number of sites with known genotypes to use genotypes. Unit: sites. Source: empirical; not fitted. If
     /// higher: more samples are compared by reads, two by two.
@@ -70,9 +72,9 @@ pub(crate) struct IdentityModelParams {
     /// depth of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value:
     /// fewer sites; second value: more repeats.
     pub(crate) depth_range: [f64; 2],
-    /// Genetic distance up to which samples are from one person (formula 4). Unit: share of the distance of unrelated
-    /// people. Source: chosen (a tumour has somatic changes and may be slightly contaminated). If higher: relatives are
-    /// mistaken for one person.
+    /// Samples are from one person if the lower end of the 95 % interval of their genetic distance is below this value
+    /// (formula 4). Unit: share of the distance of unrelated people. Source: chosen (a tumour has somatic changes and
+    /// may be slightly contaminated). If higher: relatives are mistaken for one person.
     pub(crate) max_same_person_distance: f64,
     /// Factor of `max_same_person_distance` that gives the largest distance at which samples count as from one person
     /// if the distance is uncertain (formula 4). Unit: factor. Source: empirical; not fitted. If higher: relatives are

@@ -1,9 +1,10 @@
 //! Metrics of a sequencing library from its reads alone: read lengths, qualities, errors, insert sizes, duplicates,
 //! telomeres.
 //!
-//! The metrics use each read pair both before and after trimming. Lengths, duplicates and telomeres are counted over
-//! all pairs. Single bases are examined in some tens of thousands of pairs, which are sampled by a hash of their names.
-//! The sample depends on the set of all pairs, not on threads or the order of the pairs.
+//! The metrics use each read pair both before and after trimming. Lengths and telomeres are counted over all pairs,
+//! duplicates over the pairs with sampled duplicate keys. Single bases are examined in some tens of thousands of pairs,
+//! which are sampled by a hash of their names. The sample depends on the set of all pairs and on their expected number,
+//! not on threads or the order of the pairs.
 //!
 //! Damage before amplification is in both mates and in all duplicates, so overlapping mates do not show it. A call
 //! estimates damage from the reads at its sites.
@@ -123,20 +124,21 @@ impl SampledDetails {
 pub struct LibraryTally {
     num_pairs: u64,
     num_bases: u64,
-    /// Number of reads by length in bases, for read 1 and for read 2.
+    /// Number of reads by length in bases (0 for a missing mate), for read 1 and for read 2.
     lengths: [Vec<u64>; 2],
-    /// Number of pairs with a mate that has fewer bases than the duplicate key needs.
+    /// Number of pairs with a mate that has fewer bases after trimming than the duplicate key needs; single reads
+    /// count, too.
     short_pairs: u64,
     duplicate_keys: DuplicateKeyCounts,
     /// Duplicate keys of reads without mates: hashes of the first bases of a single read.
     single_read_keys: DuplicateKeyCounts,
-    /// Number of pairs that contain each telomere motif, by index in `TELOMERE_MOTIFS`.
+    /// Number of pairs with each telomere motif, by index in `TELOMERE_MOTIFS`. A pair counts for one motif only.
     telomere_pairs: [u64; telomere::TELOMERE_MOTIFS.len()],
     details: SampledDetails,
 }
 
 impl LibraryTally {
-    /// Number of read pairs that were tallied, duplicates included.
+    /// Number of read pairs that were tallied, duplicates included; a single read counts as a pair.
     pub fn num_pairs(&self) -> u64 {
         self.num_pairs
     }

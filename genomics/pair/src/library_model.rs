@@ -16,7 +16,8 @@ use crate::sketch::KmerSketch;
 pub struct SampleLibraryProperties {
     /// Assay of the library, and the reason for which this assay was chosen.
     pub assay: AssayDecision,
-    /// Median depth, in read pairs, over all sequenced bases. Only bases whose neighbours also have good quality count.
+    /// Median depth, in read pairs, over the sequenced bases that at least two pairs cover; 0 if there are none. Only
+    /// bases whose neighbours also have good quality count.
     pub depth: f64,
     /// Median over all read pairs of the number of pairs with the same two fragment ends; for reads without mates, with
     /// the same start.
@@ -24,8 +25,8 @@ pub struct SampleLibraryProperties {
     /// Whether fragments end at random or at fixed positions; follows from the assay.
     pub fragment_ends: RandomOrFixedEnds,
     /// Probability that a base of good quality (see [`crate::sketch::SketchParams::min_quality`]) is one specific wrong
-    /// base, for the most frequent substitution class. `None` if the sample is too shallow to distinguish errors from
-    /// alleles.
+    /// base, for the substitution class with the highest rate. `None` if the sample is too shallow to distinguish
+    /// errors from alleles.
     pub error_rate: Option<f64>,
 }
 

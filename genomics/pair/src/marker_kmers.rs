@@ -3,9 +3,9 @@
 //!
 //! Only k-mers whose root has a small hash can be markers, so that most roots of the reads are rejected by one
 //! multiplication. Up to 4096 markers are kept per sequence: those with the smallest hashes, which are spread randomly
-//! over the sequence. A k-mer is not a marker if it occurs twice in a sequence or in two contigs, or if it is in a
-//! screened sequence and in the reference. Markers in repeats that the reference lacks are outliers, which the
-//! estimates leave out.
+//! over the sequence. A k-mer is not a marker if it occurs twice in a sequence or in two contigs. A k-mer of the
+//! reference is no marker of a screened sequence, and a k-mer of several screened sequences is a marker of the first
+//! only. Markers in repeats that the reference lacks are outliers, which the estimates leave out.
 
 pub mod contig_copies_and_screen;
 
@@ -203,7 +203,8 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
 }
 
 /// Reads the contigs of the reference from a FASTA file and selects the candidate markers of the longest
-/// ([`MAX_CONTIGS`]) and of all organelles. Also records which markers of the screened sequences the reference contains.
+/// ([`MAX_CONTIGS`]) and of all organelles. Also records which markers of the screened sequences the reference
+/// contains.
 fn read_contigs(path: &Path, k: u32, screened: &mut ScreenMarkers) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
     read_fasta(path, |part| match part {

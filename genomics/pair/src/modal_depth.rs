@@ -17,8 +17,8 @@ pub(crate) fn self_weighted_median(mut counts: Vec<u32>) -> Option<u32> {
 ///
 /// `depth_histogram[d]` is the number of roots with depth d; the last entry also contains all deeper roots and is
 /// ignored. Only roots that the other sample has too may be counted, so that sequencing errors do not matter. The
-/// method finds the depth at which half of the occurrences (depth × roots) are reached, then takes the depth with most
-/// occurrences between half and twice that depth. Returns at least 1.
+/// method finds the depth at which half of the occurrences (depth × roots) at depths of 2 and more are reached, then
+/// takes the depth with most occurrences between half and twice that depth. Returns at least 1.
 pub(crate) fn estimate_modal_depth(depth_histogram: &[u64]) -> f64 {
     // The median of the occurrences works for targeted panels too, whose histogram has no peak.
     let last = depth_histogram.len() - 1;

@@ -50,9 +50,9 @@ pub struct ReferenceFreePairEvidence {
     summary: SamplePairSummary,
     /// Length of the sampled roots and the rule by which they were sampled.
     pub sketch_shape: SketchRootSampling,
-    /// Sites at which the normal is heterozygous.
+    /// A sample of the sites at which the normal is heterozygous.
     het_sites: Vec<TwoAlleleSite>,
-    /// Sites at which the tumour has an allele that the normal lacks.
+    /// A sample of the sites at which the tumour has an allele that the normal lacks, at usual depth of the normal.
     somatic_sites: Vec<TwoAlleleSite>,
     /// Number of homozygous and of heterozygous sites of the normal, by depth of the normal, multiplied by the share of
     /// all somatic sites that are in `somatic_sites`.
@@ -178,7 +178,7 @@ impl ReferenceFreePairEvidence {
         sites.chain(self.root_depths.iter().map(|own| own.root)).collect()
     }
 
-    /// Returns the summary, completed with the purity estimate.
+    /// Returns the summary, completed with the purity estimate unless the samples are from two people.
     ///
     /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`], in the same order; empty
     /// without a reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic

@@ -7,8 +7,8 @@ pub(crate) struct PurityModelParams {
     /// Minimum modal depth of the normal. Unit: molecules. Source: chosen (below it heterozygous sites cannot be
     /// recognised). If higher: more shallow normals without an estimate.
     pub(crate) min_normal_depth: f64,
-    /// Minimum number of heterozygous sites of the normal to use the allelic balance. Unit: sites. Source: empirical;
-    /// not fitted. If higher: LOH is undetermined more often.
+    /// Minimum number of heterozygous sites of the normal to report LOH, and to test whether the alleles of the normal
+    /// are balanced. Unit: sites. Source: empirical; not fitted. If higher: LOH is undetermined more often.
     pub(crate) min_het_sites: usize,
     /// Smallest and largest depth of the normal at the heterozygous sites that are used. Unit: multiples of the modal
     /// depth of the normal. Source: chosen (beyond it deletions and repeats are frequent). If higher: first value:

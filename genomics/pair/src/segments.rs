@@ -169,8 +169,8 @@ pub(crate) struct Segmentation {
     pub(crate) bins: Vec<Segment>,
 }
 
-/// Divides the genome into segments, from heterozygous sites and root depths with known positions. `root_bases` is the
-/// length of a root in bases.
+/// Divides the genome into segments, from heterozygous sites and root depths with known positions. Contigs with fewer
+/// roots than `PURITY_PARAMS.min_roots_per_bin` are left out. `root_bases` is the length of a root in bases.
 pub(crate) fn segment_genome(
     het_sites: &[(TwoAlleleSite, OptionalGenomePosition)],
     root_depths: &[(RootDepth, OptionalGenomePosition)],
@@ -328,8 +328,8 @@ fn segment_contig(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Vec<Se
     ends.reverse();
     ends.windows(2).map(|ends| merge_bins(contig, &bins[ends[0]..ends[1]], chance)).collect()
 }
-// Merges neighbouring bins into a segment.
 
+/// Merges neighbouring bins into a segment.
 fn merge_bins(contig: u32, bins: &[DepthBin], chance: &DepthNoise) -> Segment {
     let sum = |of: fn(&DepthBin) -> f64| bins.iter().map(of).sum::<f64>();
     let (weight, depth) = (sum(|bin| bin.roots), [sum(|bin| bin.depth[0]), sum(|bin| bin.depth[1])]);

@@ -3,7 +3,8 @@
 //! A root is the middle of a k-mer. Its 16 counters give the number of molecules by the base before and the base after
 //! the root, in each sample. So the positions before and after a root are sites at which both samples show their
 //! alleles, without a reference. A position of the genome is seen as two sites: after the root on its left and before
-//! the root on its right.
+//! the root on its right. Sites next to a tandem repeat, and sites with less than `MIN_SITE_DEPTH` molecules of a
+//! sample, are not counted.
 
 mod genotype;
 mod read_comparison;
@@ -117,7 +118,7 @@ pub struct SiteTally {
     pub zygosities_by_depth: Vec<[u64; 3]>,
     /// For each sample: number of sites by substitution class, depth and minor allele count, where the other sample
     /// shows only one allele, and this allele is also the most frequent one in the sample. Each site counts three
-    /// times, once for each base that could be the minor allele.
+    /// times, once for each base that could be the minor allele. At depths above 255, the count is scaled to depth 255.
     pub minor_counts: [Vec<u64>; 2],
     /// Like [`Self::minor_counts`], for sites at which the other sample has exactly one read of the minor allele. Only
     /// single-copy roots without a tandem repeat and without a near copy count.
@@ -127,7 +128,8 @@ pub struct SiteTally {
     pub single_copy_checks: [[u64; 2]; 2],
     het_sample: SiteSample,
     somatic_sample: SiteSample,
-    /// For each sample: sums of depths by GC class, over the roots that are single-copy in the other sample.
+    /// For each sample: sums of depths (each at most 255) by GC class, over the roots that are single-copy in the other
+    /// sample.
     pub depth_by_gc: [Vec<GcDepthSum>; 2],
     /// For each sample: number of roots by depth, over the roots that are single-copy in the other sample.
     pub depth_histograms: [Vec<u64>; 2],
@@ -349,14 +351,15 @@ impl SiteTally {
         }
     }
 
-    /// Offers the site to the sample of heterozygous sites, or to that of somatic sites if the tumour has a new allele.
+    /// Offers the site to the sample of heterozygous sites, or to that of somatic sites if the tumour has an allele
+    /// that at most a quarter of the normal's reads have.
     fn offer_site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], normal: &TopAlleles, root: u64, hash: u64) {
         if normal.zygosity() == Zygosity::Heterozygous {
             let [a, b] = [normal.first_base, normal.second_base];
             let pair = |s: usize| [bases[a][s], bases[b][s]];
             self.het_sample.offer(TwoAlleleSite { hash, root, normal: pair(0), tumour: pair(1) });
         } else {
-            // An allele that the tumour has and the normal has hardly or not at all.
+            // The allele other than the normal's most frequent one that most reads of the tumour have.
             let new = (0..4).filter(|&b| b != normal.first_base).max_by_key(|&b| bases[b][1]).unwrap_or(0);
             let [own, other] = [bases[new][0], bases[new][1]];
             let clear =
@@ -403,7 +406,7 @@ impl SiteTally {
     }
 
     /// Sequencing errors per base of good quality, by substitution class, in a sample (0: normal, 1: tumour). A base
-    /// counts as an error if one read has it, and all other reads and the other sample show one other base.
+    /// counts as an error if one read of the sample has it, and the other sample shows only the most frequent base.
     pub fn substitution_error_rates(&self, sample: usize) -> [f64; 6] {
         std::array::from_fn(|class| {
             let rows = self.minor_counts[sample][class * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES..]
@@ -422,15 +425,16 @@ impl SiteTally {
         self.het_sample.sorted()
     }
 
-    /// Returns the sites at which the tumour has an allele that the normal lacks or has in few reads, sorted by hash
-    /// (at most [`MAX_LISTED_SITES`]). This allele is the second allele of the site.
+    /// Returns the sites at which the tumour has an allele that at most a quarter of the normal's reads have, sorted by
+    /// hash (at most [`MAX_LISTED_SITES`]). This allele is the second allele of the site; the first one stands for all
+    /// other bases.
     pub(crate) fn sampled_somatic_sites(&self) -> Vec<TwoAlleleSite> {
         self.somatic_sample.sorted()
     }
 
     /// Number of homozygous and of heterozygous sites of the normal, indexed by the depth of the normal. The numbers
-    /// are multiplied by the share of the somatic sites that [`Self::somatic_sites`] returns; heterozygous sites that
-    /// are not recognised by chance are added in proportion.
+    /// are multiplied by the share of the somatic sites that [`Self::sampled_somatic_sites`] returns; heterozygous
+    /// sites that are not recognised by chance are added in proportion.
     pub(crate) fn zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
         let kept = self.somatic_sample.kept_share();
         let each = self.zygosities_by_depth.iter().enumerate().map(|(depth, &[one, two, _])| {

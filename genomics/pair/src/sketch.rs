@@ -152,8 +152,8 @@ impl KmerSketch {
     }
 
     /// Iterates over the roots with their 16 counters per sample, in molecules. The array is for each sample the number
-    /// of molecules that start like another molecule of the sample but have other bases before or after the root:
-    /// duplicates with a sequencing error, or coincidences. Duplicates without an error are one molecule.
+    /// of pairs of molecules that start alike but have different bases before or after the root: duplicates with a
+    /// sequencing error, or coincidences. Duplicates without an error are one molecule.
     pub fn root_counters_with_shared_starts(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {

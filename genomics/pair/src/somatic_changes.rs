@@ -46,14 +46,16 @@ struct ChangeLikelihood {
 pub(crate) struct SomaticChangeModel {
     changes: Vec<ChangeLikelihood>,
     non_somatic: NonSomaticModel,
-    /// Number of changes, without those that are expected to be germline alleles.
+    /// Number of changes, without those that are expected to be germline alleles. A change that two roots show counts
+    /// once.
     pub count: f64,
 }
 
 impl SomaticChangeModel {
-    /// Builds the model for changes on segments that are sorted by position. Two changes at most `bases + 1` apart are
-    /// one position seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the
-    /// variance of the read fractions beyond binomial, as a fraction of the largest possible variance.
+    /// Builds the model for changes on segments that are sorted by position. Changes with fewer than
+    /// `PURITY_PARAMS.min_change_reads` molecules are left out. Two changes at most `bases + 1` apart are one position
+    /// seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the variance of the read
+    /// fractions beyond binomial, as a fraction of the largest possible variance.
     pub fn build(
         changes: &[SomaticChange],
         context: &NonSomaticModelInputs<'_>,

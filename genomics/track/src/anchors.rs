@@ -3,8 +3,8 @@
 //! Anchors of the reference allele and of the flanks occur exactly once in the reference. Anchors of the changed allele
 //! do not occur in the reference, and the k-mer of the reference at the same flank occurs exactly once. So a read of
 //! another locus with a sequencing error is not assigned to the junction, and both alleles are found with the same
-//! probability. Every k-mer that covers the change is used, but only one in four in the flanks. Unknown variants near
-//! the change therefore do not prevent that a molecule is found.
+//! probability. Every k-mer that covers the change is used, but only one in four in the flanks and within long inserted
+//! sequence. Unknown variants near the change therefore do not prevent that a molecule is found.
 
 use std::collections::HashSet;
 
@@ -13,9 +13,9 @@ use genuma_somatic::kmer_lookup::KmerLookup;
 
 use crate::tracked_junction::TrackedJunction;
 
-/// Maximum distance in bases between an anchor k-mer and the change.
+/// Maximum distance in bases between the far end of an anchor k-mer and the change.
 const MAX_ANCHOR_DISTANCE_BASES: usize = 120;
-/// Distance in bases between consecutive anchor k-mers in the flanks of a change.
+/// Distance in bases between consecutive anchor k-mers in the flanks of a change, and within long inserted sequence.
 const FLANK_STRIDE: i32 = 4;
 /// Minimum number of reference anchors for a junction to be trackable.
 const MIN_REFERENCE_ANCHORS: usize = 3;
@@ -75,7 +75,8 @@ pub(crate) struct AnchorKmerIndex {
     /// For each k-mer rank, the index in `sites` of its first occurrence; the last element is the number of all
     /// occurrences.
     starts: Vec<u32>,
-    /// For each junction, whether it has enough anchor k-mers to be distinguished from the rest of the genome.
+    /// For each junction, whether it has enough anchor k-mers and the reference has none of the k-mers of its changed
+    /// allele, so that it can be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
     /// For each junction, whether all of its k-mers can be anchors, so that no other locus of the genome resembles it.
     pub is_unique: Vec<bool>,

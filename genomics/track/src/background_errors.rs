@@ -33,14 +33,14 @@ const GAMMA_SHAPE_RANGE: (f64, f64) = (0.25, 20.0);
 /// vary most (empirical).
 const SLIPPAGE_RATE_GAMMA_SHAPE: f64 = 1.0;
 
-/// Background error rates of one sample, measured on the bases near the tracked junctions.
+/// Background error rates of one sample, measured on the bases near the tracked substitutions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackgroundErrors {
     /// Error rate (share of molecules) by kind of substitution.
     rates: Vec<f64>,
     /// Shape of the gamma distribution of error rates between positions; a larger shape means more even rates.
     pub gamma_shape: f64,
-    /// Number of molecules counted at flanking bases, and number of wrong bases among them.
+    /// Number of molecules counted at flanking bases, summed over these bases, and number of wrong bases among them.
     pub flank_molecules: [u64; 2],
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct JunctionErrorRates {
 }
 
 impl BackgroundErrors {
-    /// Estimates the error rates from the counts at the flanks of all junctions.
+    /// Estimates the error rates from the counts at the flanks of all substitutions.
     pub(crate) fn from_flank_counts<'a>(
         flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone,
     ) -> BackgroundErrors {
@@ -92,7 +92,8 @@ impl BackgroundErrors {
         ((found + LOCAL_PRIOR_WEIGHT_BASES) / (expected + LOCAL_PRIOR_WEIGHT_BASES)).max(1.0)
     }
 
-    /// Error rates at one junction. `flank_counts` are the counts at its flanks.
+    /// Error rates at one junction. `flank_counts` are the counts at its flanks. Only rates of substitutions are
+    /// measured; for other changes the usual slippage rate of the repeat or a constant is assumed.
     pub(crate) fn error_rates_of_junction(
         &self,
         junction: &TrackedJunction,

@@ -106,7 +106,7 @@ impl Junction {
 pub enum ChangeClass {
     /// Substitution of one base.
     Snv,
-    /// Substitution of several adjacent bases.
+    /// Substitution of several adjacent bases, at most [`MAX_SMALL_CHANGE_BP`].
     Mnv,
     /// At most [`MAX_SMALL_CHANGE_BP`] bases deleted, inserted, or both.
     Indel,
@@ -257,8 +257,8 @@ impl TrackedChange {
     }
 }
 
-/// Junctions of an insertion between two breakends: one if the whole inserted sequence is known, else those of the known
-/// ends of the sequence. `inserted` is the whole sequence, its beginning and its end.
+/// Junctions of an insertion between two breakends: one if the whole inserted sequence is known, else those of the
+/// known ends of the sequence. `inserted` is the whole sequence, its beginning and its end.
 fn insertion_junctions(inserted: &[Option<String>; 3], here: Breakend, next: Breakend) -> Vec<Junction> {
     let known = |text: &Option<String>| {
         text.as_deref().filter(|t| are_bases(&t.to_ascii_uppercase())).map(str::to_ascii_uppercase)

@@ -120,7 +120,8 @@ impl<'a> EvidenceCollector<'a> {
         })
     }
 
-    /// Calls `each` with the evidence of a read pair for each junction on which a mate can be placed.
+    /// Calls `each` with the evidence of a read pair for each junction on which a mate can be placed; junctions without
+    /// evidence are skipped.
     pub(crate) fn collect_pair_evidence(
         &mut self,
         pair: &ReadPair<'_>,

@@ -149,7 +149,8 @@ struct FlankBaseCounts {
     right: Vec<[u32; 2]>,
     /// Number of molecules with a wrong base, by position, base and orientation of the pair.
     wrong: Vec<[[u32; 2]; 4]>,
-    /// Bit mask of positions that other tracked changes affect.
+    /// Bit mask of positions that tracked changes affect. The position of the SNV itself is not in it, those of an MNV
+    /// are.
     affected_positions: u128,
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use genuma_reads::{ReadPair, dna};
 use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
 
-/// Maximum number of wrong bases near a change that are stored for a mate. Errors of pairs with more are not counted.
+/// Maximum number of wrong bases near a change that are stored for a mate, and for a pair. Errors of pairs with more
+/// are not counted.
 pub(crate) const MAX_STORED_WRONG_BASES_PER_MATE: usize = 4;
 /// Number of pairs of one sample at one junction from which on the pairs are downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
@@ -110,9 +111,9 @@ pub(crate) struct JunctionPairEvidence {
     /// Whether read 1 has the orientation of the junction.
     pub first_forward: bool,
     /// Log-odds for the changed allele over the reference allele in the left and in the right frame, in hundredths of
-    /// natural-log units; 0 without evidence.
+    /// natural-log units; 0 without evidence, or if the mates contradict each other.
     pub log_odds: [i16; 2],
-    /// Whether the mates, or the two frames, support different alleles.
+    /// Whether the mates support different alleles in one of the frames.
     pub is_contradictory: bool,
     /// Bit mask of the positions at which a reliable base equals the reference; bit 0 is
     /// [`crate::tracked_junction::ERROR_COUNTING_BASES_PER_SIDE`] bases before the change.

@@ -113,7 +113,8 @@ impl TrackingJob {
     /// Runs all stages of tracking.
     ///
     /// # Errors
-    /// A record does not fit the reference, no change can be tracked, or a file cannot be read.
+    /// A record does not fit the reference, no change can be tracked, all reads are shorter than k, or a file cannot be
+    /// read.
     pub fn track_changes(&self, watch: &dyn ProgressListener) -> Result<TrackingResult, Error> {
         let ParsedRecords { mut changes, mut untracked, repeated } = self.parse_records()?;
         let meter = Arc::new(ProgressCounters::new("the reference"));

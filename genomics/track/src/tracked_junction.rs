@@ -30,10 +30,10 @@ pub(crate) struct TrackedJunction {
     /// `None` without a right side.
     pub right: Option<(Vec<u8>, usize)>,
     /// Number of reference bases between both sides, if the right side follows the left one within 50 bases. Otherwise
-    /// `None`: no read of the reference covers both sides.
+    /// `None`: the sides are separate loci.
     pub deleted_len: Option<usize>,
-    /// Bit mask of the positions that other tracked changes affect; bit 0 is the position 64 bases before the junction
-    /// in the left frame.
+    /// Bit mask of the positions that tracked changes, this one included, affect; bit 0 is the position 64 bases before
+    /// the junction in the left frame. 0 unless this change is a substitution.
     pub affected_positions: u128,
     /// If the change alters the length of a tandem repeat: length of its unit and of the repeat, in bases.
     pub repeat: Option<(usize, usize)>,
@@ -43,7 +43,8 @@ pub(crate) struct TrackedJunction {
 pub(crate) const ERROR_COUNTING_BASES_PER_SIDE: usize = 64;
 
 impl TrackedJunction {
-    /// Whether the change replaces bases by the same number of bases. Such a junction has only the left frame.
+    /// Whether the change replaces bases by the same number of bases. On such a junction reads are placed only in the
+    /// left frame.
     pub fn is_substitution(&self) -> bool {
         self.deleted_len == Some(self.side_bounds[1] - self.side_bounds[0])
     }
@@ -95,7 +96,7 @@ fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
 }
 
 /// Builds the sequences of a junction. `windows` are the bases of the reference at its two ends; `changed_positions`
-/// are the reference positions that other tracked changes affect.
+/// are the positions on the reference sequence of `junction.from` that tracked changes affect.
 pub(crate) fn build_junction(
     change: usize,
     known_change: &TrackedChange,

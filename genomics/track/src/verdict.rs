@@ -87,7 +87,8 @@ pub struct ChangeResult {
     pub error_rate: f64,
     /// Expected number of molecules that look like the change by error.
     pub expected: f64,
-    /// p-value: probability that errors alone give this number of molecules with the change or more.
+    /// p-value: probability that errors alone give a weighted sum of molecules with the change as large as the observed
+    /// one. A molecule has more weight the rarer errors are at its junction and orientation.
     pub p: f64,
     /// Whether the change is detected.
     pub verdict: ChangeVerdict,

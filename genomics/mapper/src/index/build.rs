@@ -160,7 +160,7 @@ fn for_each_seed(
 /// Builds the index with `threads` threads and passes its bytes to `write` in order.
 ///
 /// # Errors
-/// The reference is too long, or `write` fails.
+/// The reference is too long, too many of its seeds collide in a bucket, or `write` fails.
 pub fn build_index<E: From<Error> + Send>(
     mut built: ReferenceBuilder,
     threads: usize,
@@ -246,7 +246,8 @@ fn count_seeds(built: &ReferenceBuilder, stretches: &[(usize, u64)], threads: us
     counts.into_iter().map(|n| n.into_inner() as usize).collect()
 }
 
-/// Collects the seeds, ordered by partition and sorted within each. `counts` are the numbers of seeds of the partitions.
+/// Collects the seeds, ordered by partition and sorted within each. `counts` are the numbers of seeds of the
+/// partitions.
 fn collect_seeds(
     built: &ReferenceBuilder,
     stretches: &[(usize, u64)],
@@ -308,8 +309,8 @@ impl<E: From<Error> + Send, W: FnMut(&[u8]) -> Result<(), E>> SectionWriter<W> {
         self.put(&[0; SECTION_ALIGNMENT_BYTES][..start - self.at])
     }
 
-    /// Writes the buckets of all partitions, and behind them, from `lists_at` on, their lists. `sizes` are the numbers
-    /// of slots and of lists of the partitions.
+    /// Writes the buckets of all partitions, and behind them, from `lists_at` on, their lists. `sizes` are for each
+    /// partition its numbers of slots and of entries in the array of lists.
     fn put_partitions(
         &mut self,
         partitions: &[&[SeedEntry]],

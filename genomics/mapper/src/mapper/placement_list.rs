@@ -9,8 +9,8 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 
 /// Requests gapped alignments of those sorted placements, from number `first` on, that gaps may improve. A placement
-/// whose score with gaps would be more than `behind` below the best is left out. The best placement on an ALT contig is
-/// always aligned with gaps.
+/// whose score with gaps would be more than `behind` below the best is left out, unless it is the best one on an ALT
+/// contig, or even the best placement has a poor score. Requests at most [`MAX_GAPPED_PLACEMENTS`] alignments.
 #[inline(always)]
 pub(crate) fn add_gapped_jobs(
     options: &ScoringOptions,

@@ -18,7 +18,8 @@ const MIN_LOST_SCORE_FOR_GAPS: i32 = 20;
 const MAX_RESCUE_WINDOW_BP: u64 = 20_000;
 
 impl PairingBuffers {
-    /// Mate rescue: searches for each mate near the best placements of the other mate.
+    /// Mate rescue: searches for each mate near the best placements of the other mate. Before that, requests gapped
+    /// alignments of the placements of the best pair.
     #[inline(always)]
     pub(super) fn rescue_mates(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         self.pair_placements(job, first);

@@ -42,8 +42,7 @@ pub(super) struct ContaminationLikelihood {
     /// Mean number of times that one genome position is counted as a site (1 to 2): twice if the roots on both sides of
     /// it are in the sketch.
     views_per_site: f64,
-    /// Whether the other sample is contaminated and there are sites at which both samples have reads of the minor
-    /// allele.
+    /// Whether the other sample is contaminated and has a read of the minor allele at some of the sites.
     has_shared_rows: bool,
     log_factorials: Vec<f64>,
 }

@@ -7,8 +7,9 @@ use crate::site_tally::NUM_MINOR_ALLELE_COUNT_CLASSES;
 use crate::sketch::molecule_count_probabilities;
 
 /// Probability of each counted number of molecules with the minor allele among `n` molecules, each of which has the
-/// allele with probability `p`. Two molecules whose read starts have the same hash are counted as one; the
-/// probabilities account for this. `logs[i]` is the natural logarithm of `i!`. `docs/model/contamination.md` (4).
+/// allele with probability `p`; the last entry is that of its number or more. Two molecules whose read starts have the
+/// same hash are counted as one; the probabilities account for this. `logs[i]` is the natural logarithm of `i!`.
+/// `docs/model/contamination.md` (4).
 pub(super) fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64; NUM_MINOR_ALLELE_COUNT_CLASSES] {
     let mut all = [0.0; NUM_MINOR_ALLELE_COUNT_CLASSES];
     let (own, other) = (p.max(MIN_SHARE_FOR_LOG).ln(), (1.0 - p).ln());

@@ -3,9 +3,10 @@
 use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteTally};
 
-/// Sites of one depth, for transitions or for transversions: `sites[m]` is the number of sites with `m` reads of the
-/// minor allele, up to half of the depth. A site counts once for each base that may be its minor allele. The other sample
-/// has `other_reads` reads (0 or 1) of the minor allele at all of these sites.
+/// Sites of one depth, for transitions or for transversions, without damaged substitution classes: `sites[m]` is the
+/// number of sites with `m` reads of the minor allele, up to half of the depth and to a fixed maximum. A site counts
+/// once for each base that may be its minor allele. The other sample has `other_reads` reads (0 or 1) of the minor
+/// allele at all of these sites.
 pub(super) struct DepthRow {
     pub(super) is_transition: bool,
     pub(super) other_reads: usize,

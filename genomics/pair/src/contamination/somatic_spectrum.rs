@@ -26,8 +26,8 @@ impl SomaticSpectrum {
         SomaticSpectrum { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
 }
 
-/// Lists the somatic spectra to try. `heterozygosity` is the share of the sites at which the person is heterozygous;
-/// `is_normal` makes somatic changes less likely.
+/// Lists the somatic spectra to try, all with the first transition share of the grid. `heterozygosity` is the share of
+/// the sites at which the person is heterozygous; `is_normal` makes somatic changes less likely.
 pub(super) fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrum> {
     let mut all = Vec::new();
     for sites in CONTAMINATION_PARAMS.somatic_density_grid.map(|of| of * heterozygosity) {

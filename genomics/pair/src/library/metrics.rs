@@ -12,12 +12,12 @@ use crate::confidence_interval::Estimate;
 /// Metrics of the sequencing library of one sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LibraryMetrics {
-    /// Number of read pairs of the sample, duplicates included.
+    /// Number of read pairs of the sample, duplicates included; a single read counts as a pair.
     pub pairs: u64,
     /// Number of bases of all reads, before trimming.
     pub bases: u64,
-    /// Number of pairs that were examined base by base, sampled by read name. [`Self::mates`], [`Self::insert`] and
-    /// [`Self::errors`] are based on them.
+    /// Number of pairs that were examined base by base, sampled by read name. [`Self::mates`] (except the read
+    /// lengths), [`Self::gc`], [`Self::insert`] and [`Self::errors`] are based on them.
     pub examined_pairs: u64,
     /// Read lengths, qualities and base composition of read 1 and of read 2.
     pub mates: [MateMetrics; 2],
@@ -102,7 +102,7 @@ pub struct ErrorMetrics {
     pub expected_from_quality: Option<f64>,
     /// Shares of the 12 substitutions among all errors, as true base>read base: A>C, A>G, … T>G.
     pub substitutions: Vec<SubstitutionErrorShare>,
-    /// Measured error rate for each Phred quality.
+    /// Measured error rate for each Phred quality of the compared bases.
     pub(crate) by_quality: Vec<SingleQualityErrorRate>,
 }
 
@@ -163,7 +163,8 @@ pub struct TelomereMetrics {
     pub pairs: u64,
     /// [`Self::pairs`] per million read pairs; `None` without read pairs.
     pub per_million: Option<Estimate>,
-    /// Each motif that was searched for, with the number of pairs that have it.
+    /// Each motif that was searched for, with the number of pairs that have it; a pair with several counts for the
+    /// longest run.
     pub(crate) motifs: Vec<(String, u64)>,
 }
 
@@ -313,7 +314,7 @@ fn biased_start(cycles: &[CycleTally]) -> usize {
 
 /// Quantiles of the insert size that are reported.
 const INSERT_QUANTILES: [f64; 4] = [0.05, 0.25, 0.5, 0.75];
-/// Minimum number of pairs to report quantiles and duplicates.
+/// Minimum number of pairs to report quantiles of the insert size, and to rate the share of duplicates.
 const MIN_REPORTED_PAIRS: u64 = 100;
 /// Width of a class of the insert size histogram, in bases.
 const HISTOGRAM_STEP_BP: usize = 10;

@@ -86,7 +86,7 @@ pub(crate) fn overlap_positions(one: usize, two: usize, fragment: usize) -> std:
 const MIN_GOOD_QUALITY_CHAR: u8 = b'!' + 20;
 
 /// Whether the mates agree in their overlap: at most one base in eight differs, and at most one in 25 of the good
-/// bases. The second limit rejects false overlaps of repeat copies, which differ in good bases too.
+/// bases, plus one. The second limit rejects false overlaps of repeat copies, which differ in good bases too.
 fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
     let facing = overlap_positions(one.len(), two.len(), fragment);
     if facing.len() < MIN_OVERLAP_BASES {

@@ -1,5 +1,5 @@
-//! Detection of read pairs from telomeres: a mate contains a telomere motif at least six times on one strand,
-//! contiguous or not.
+//! Detection of read pairs from telomeres: a mate contains a telomere motif at least six times on one strand. Not all
+//! copies need be contiguous, but a quick test requires a run of them.
 
 use genuma_kmers::run_with_widest_simd;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
@@ -130,7 +130,8 @@ fn may_contain_motif(read: PackedBases<'_>, bases: usize) -> bool {
         })
 }
 
-/// Returns the index in `TELOMERE_MOTIFS` of the motif that a mate of the pair contains at least six times, if any.
+/// Returns the index in `TELOMERE_MOTIFS` of the motif that a mate of the pair contains at least six times, if any; of
+/// several such motifs, that with the longest run.
 #[inline]
 pub(crate) fn find_telomere_motif_index(pair: ReadPair<'_>, packed: [PackedBases<'_>; 2]) -> Option<usize> {
     let may = |(mate, packed): (&Mate<'_>, PackedBases<'_>)| may_contain_motif(packed, mate.seq.len());

@@ -65,8 +65,8 @@ pub struct ScreenResult {
     pub sequences: u64,
     /// Share of the k-mers of all screened sequences that were sampled as candidate markers (0 to 1).
     pub searched_share: f64,
-    /// Number of sequences that cannot be detected, because the reference or earlier sequences share nearly all of
-    /// their k-mers.
+    /// Number of sequences that cannot be detected, because they have fewer than 5 markers: they are short, or the
+    /// reference or earlier sequences share nearly all of their k-mers.
     pub indistinguishable: u64,
     /// Detected sequences: those with an estimated 1.5 or more reads in a sample, by decreasing number of reads.
     pub detected: Vec<DetectedSequence>,

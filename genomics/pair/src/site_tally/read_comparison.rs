@@ -12,8 +12,8 @@ pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
 pub struct ReadComparisonCounts {
     /// Number of comparisons of two reads of the normal, of two reads of the tumour, and of a read of each.
     pub compared: [u64; 3],
-    /// Number of these comparisons in which the base before or after the root differs. Roots with a near copy
-    /// ([`has_near_copy`]) are left out.
+    /// Number of these comparisons in which the base before or after the root differs; 0 at roots with a near copy
+    /// ([`super::has_near_copy`]).
     pub differing: [u64; 3],
 }
 

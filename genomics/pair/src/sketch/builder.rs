@@ -122,7 +122,8 @@ impl SketchBuilder {
         }
     }
 
-    /// Takes the finished sketch out of the builder, which is empty afterwards. All writers must have been dropped.
+    /// Takes the finished sketch out of the builder, which has no k-mers afterwards but keeps its sampling level. All
+    /// writers must have been dropped.
     pub fn take_sketch(&self) -> KmerSketch {
         self.raise_level_while_full();
         let level = self.level.load(Relaxed);

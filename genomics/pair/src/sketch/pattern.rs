@@ -99,7 +99,7 @@ fn scan_pattern(
 pub struct SketchRootSampling {
     /// Length of a root in bases.
     pub root_bases: u32,
-    /// Number of leading bits of the sampling pattern that the roots match.
+    /// Sampling level: the roots match as many leading bits of the sampling pattern, but at most [`PATTERN_BITS`].
     pub(super) pattern_level: u32,
 }
 
@@ -109,9 +109,10 @@ impl SketchRootSampling {
         SketchRootSampling { root_bases: bases, pattern_level: 0 }
     }
 
-    /// Finds the sampled roots in packed bases. Writes one bit per position to `matches`, 64 to a word, the highest bit
-    /// first: whether a root that matches the pattern starts there. Bits of roots that extend beyond the last base are
-    /// undefined. `scratch` is memory that is reused between calls.
+    /// Finds the positions in packed bases at which a sampled root may start. At levels above `PATTERN_BITS` other
+    /// roots match, too. Writes one bit per position to `matches`, 64 to a word, the highest bit first: whether a root
+    /// that matches the pattern starts there. Bits of roots that extend beyond the last base are undefined. `scratch`
+    /// is memory that is reused between calls.
     pub fn find_sampled_roots(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
         let [words, strong] = scratch;
         words.clear();
