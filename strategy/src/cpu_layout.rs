@@ -2,7 +2,7 @@
 //!
 //! Each instance gets the same number of whole nodes, which are near to each other (the hybrid strategy of lenis2017).
 //! With more instances than nodes, the cores of a node are divided among instances. Hardware threads of a core stay
-//! together as long as there are enough cores.
+//! together if the node has at least one core per instance.
 
 use std::collections::BTreeMap;
 
