@@ -130,7 +130,7 @@ impl Farm {
 
     /// Like [`Self::run_tasks`], with one master for each NUMA node that has workers. Masters use `source` and `sink`
     /// one at a time without waiting for each other, and keep the global order. Each master except the calling thread
-    /// is an additional thread. All masters are pinned to the CPUs of their workers.
+    /// is an additional thread. A master is pinned to the CPUs of its workers, unless these are not pinned.
     ///
     /// Use this function when a single master cannot keep its workers busy. It does not help where `source` or `sink`
     /// is the bottleneck.

@@ -126,7 +126,7 @@ impl OptionGrammar {
     /// Parses the words after the program and its subcommand.
     ///
     /// # Errors
-    /// An option is unknown, refused, or lacks its value.
+    /// An option is unknown, refused, lacks its value, or has a value that it does not take.
     pub(super) fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
         let mut items = Vec::new();
         let mut rest = words.iter();
