@@ -123,8 +123,8 @@ impl Advice {
 }
 
 /// Chooses a strategy for the program that `question` describes. `refuse` returns the reason if a strategy is
-/// impossible for a cause outside the performance model, else `None`. `expected_s` returns the expected time of a first
-/// trial in seconds, including index loading. `run` runs a trial.
+/// impossible for a cause outside the performance model, else `None`. `expected_s` returns the expected time of the
+/// first trial, which is a plain run, in seconds, including index loading. `run` runs a trial.
 ///
 /// # Errors
 /// Returns the first error of `run`.

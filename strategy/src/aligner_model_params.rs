@@ -25,8 +25,8 @@ pub struct AlignerModelParams {
 }
 
 /// Presets of all aligners: geometric means of the fits of [`crate::replay::fit_aligners_of_server`] on both servers
-/// and both data sets. The first preset whose prefix matches the program name is used. The preset for other programs is
-/// the geometric mean of the four fitted aligners.
+/// and both data sets. The first preset whose prefix matches the program name is used. minibwa was not fitted: it has
+/// the parameters of bwa. The preset for other programs is the geometric mean of the four fitted aligners.
 pub(crate) const ALIGNER_MODEL_PARAMS: [AlignerModelParams; 6] = [
     BWA_MODEL_PARAMS,
     AlignerModelParams { program: "minibwa", ..BWA_MODEL_PARAMS },

@@ -61,8 +61,8 @@ pub(crate) fn read_files_as_command_words(reads: &ReadFiles) -> Vec<String> {
     }
 }
 
-/// Returns a read's name as it appears in SAM records (QNAME): the first word of the FASTQ header, without `/1` or
-/// `/2`.
+/// Returns a read's name as it appears in SAM records (QNAME): the first word of the FASTQ header, without a final `/`
+/// and digit such as `/1`.
 pub(crate) fn template_name_in_record(header: &[u8]) -> &[u8] {
     let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
     match &header[..end] {
@@ -273,7 +273,8 @@ pub(crate) struct BatchCutter {
     block: Option<BlockLimits>,
     /// Whether adjacent reads with the same name are mates, and other reads are single.
     mixed: bool,
-    /// For aligners that accept only pairs: the file of each lane, for error messages. Otherwise `None`.
+    /// For interleaved files of aligners that accept only pairs: the file of each lane, for error messages. Otherwise
+    /// `None`.
     pairs_only: Option<Vec<PathBuf>>,
     /// Whether the current batch has reached its limits: only a mate of its last read may still be added.
     full: bool,
@@ -321,8 +322,8 @@ impl BatchCutter {
     }
 
     /// Cuts all reads of `stream` into batches. Returns the number of reads. `begin` receives each batch before its
-    /// first chunk is complete, and returns whether to go on. `failed` receives a read error before the last batch is
-    /// marked complete.
+    /// first chunk is complete, and returns whether to go on. `failed` receives a read error, or an unpaired read where
+    /// only pairs are accepted, before the last batch is marked complete.
     pub(crate) fn cut_batches(
         &mut self,
         stream: &mut ReadStream,

@@ -1,8 +1,8 @@
 //! Assigns CPUs and NUMA nodes to instances.
 //!
 //! Each instance gets the same number of whole nodes, which are near to each other (the hybrid strategy of lenis2017).
-//! With more instances than nodes, instances share the cores of a node. Hardware threads of a core stay together as
-//! long as there are enough cores.
+//! With more instances than nodes, the cores of a node are divided among instances. Hardware threads of a core stay
+//! together if the node has at least one core per instance.
 
 use std::collections::BTreeMap;
 

@@ -145,9 +145,9 @@ pub struct PreparedInvocations {
     pub note: Option<String>,
 }
 
-/// Copies a memory-mapped index to the nodes of the instances, if `strategy` sets a memory policy. If that is
-/// impossible, changes the commands so that each instance reads the index into its own memory. Other indexes are used
-/// unchanged.
+/// Copies a memory-mapped index to the nodes of the instances, if `strategy` and any CPU slot have a memory policy. If
+/// no folder for copies can be mounted, changes the commands so that each instance reads the index into its own memory.
+/// Other indexes are used unchanged.
 ///
 /// # Errors
 /// The index cannot be read, or its copies do not fit in memory.
@@ -204,7 +204,8 @@ pub fn replicate_index_if_mapped(
     Ok(PreparedInvocations { invocations, replicas, note })
 }
 
-/// Returns the tmpfs mount option of a policy (tmpfs(5), `mpol`).
+/// Returns the tmpfs mount option of a policy (tmpfs(5), `mpol`): interleave, also for weighted interleave, or else
+/// bind.
 fn tmpfs_policy_option(policy: Option<&MemoryPolicy>, nodes: &IdSet) -> String {
     match policy {
         Some(MemoryPolicy::Interleave(nodes)) | Some(MemoryPolicy::KernelWeighted(nodes)) => {
@@ -234,7 +235,8 @@ fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts a new tmpfs folder for `bytes` bytes with the memory policy `policy` and adds it to `replicas`.
+/// Removes stale index copies, mounts a new tmpfs folder for `bytes` bytes with the mount option `policy`, and adds it
+/// to `replicas`.
 fn mount_bound_folder(policy: &str, bytes: u64, replicas: &mut IndexReplicas) -> io::Result<PathBuf> {
     let folder = std::env::temp_dir();
     remove_stale_replicas(&folder)?;

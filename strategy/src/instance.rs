@@ -90,7 +90,7 @@ pub(crate) struct Instance {
     pub(crate) input_pipes: Vec<ProcessPipe<PipeWriter>>,
     /// Command line, as started.
     pub command: Vec<OsString>,
-    /// Paths of the input pipes, as they are in the command line.
+    /// Paths of the input pipes, as they are in the command line; empty if the reads come on standard input.
     pub pipes: Vec<PathBuf>,
     /// Exit status and used resources of the process, once it has ended.
     ended: Option<(ExitStatus, ResourceUsage)>,

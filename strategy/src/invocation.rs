@@ -24,7 +24,8 @@ pub struct Invocation {
     pub feed: ReadInputMode,
     /// Whether the aligner accepts unpaired reads in an interleaved file, recognised by their names.
     pub(crate) unpaired_in_interleaved: bool,
-    /// Number of threads in the command line; `None` if it is missing or `{threads}`, so that genuma chooses.
+    /// Number of threads in the command line; `None` if it is missing or `{threads}`, so that genuma chooses. 1 for a
+    /// known program without an option for threads, and for an unknown program without `{threads}`.
     pub threads: Option<usize>,
     /// The index that the aligner loads; `None` if genuma does not know it, as for an unknown program.
     pub index: Option<AlignerIndex>,
@@ -93,7 +94,7 @@ pub struct AlignerIndex {
     pub files: Vec<PathBuf>,
     /// How the index is loaded into memory.
     pub loading: IndexLoading,
-    /// Command that builds the index, for messages; `None` if the aligner itself cannot build the file.
+    /// Command that builds the index, for messages; `None` if the aligner also accepts a reference instead.
     pub made_by: Option<String>,
 }
 
@@ -157,7 +158,7 @@ pub enum ReadDependence {
 /// Whether repeated plain runs write the same records in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Determinism {
-    /// Every run writes the same bytes.
+    /// Every run writes the same records in the same order.
     Exact,
     /// Every run writes the same records, in an order that depends on timing.
     Unordered,
@@ -201,7 +202,7 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
-    /// The option is unknown or not possible with several instances.
+    /// The option is unknown or not possible with several instances, or lacks its value.
     #[error("{aligner}: {option}: {why}")]
     UnsupportedOption {
         /// Name of the aligner.
@@ -289,7 +290,7 @@ impl Invocation {
     /// Adds `reads` to a command line that names no reads.
     ///
     /// # Errors
-    /// The command line names reads itself, or needs pairs in two files and `reads` has none.
+    /// The command line names reads itself, or needs pairs and `reads` has single reads, or `reads` names none.
     pub fn with_reads(mut self, reads: ReadFiles) -> Result<Invocation, Error> {
         let wrong = |why: &str| Err(Error::Reads { aligner: self.aligner.clone(), why: why.to_owned() });
         if self.reads != ReadFiles::Unnamed {

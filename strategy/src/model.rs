@@ -3,7 +3,7 @@
 //! Threads alternate between computing and fetching cache lines of the index. Lines come from memory banks over the
 //! path between two nodes. A bank, a path, and the lock of a program's input and output serve one thread at a time. The
 //! numbers of waiting threads are computed by approximate mean value analysis of the closed queueing network
-//! (Schweitzer 1979, Bard 1979). `docs/advisor.md` has the formulas, assumptions and limits.
+//! (Schweitzer 1979, Bard 1979). `docs/internals/advisor.md` has the formulas, assumptions and limits.
 
 pub mod machine;
 mod network;
@@ -66,7 +66,8 @@ pub(crate) enum InfeasibleStrategy {
         strategy: Strategy,
         /// Memory that an instance needs, GB.
         needed: f64,
-        /// Free memory of the instance's nodes that is left for the instance, GB.
+        /// Memory of the instance's nodes divided by the number of instances on them, GB. Memory in use is not
+        /// subtracted.
         room: f64,
     },
     /// There are more instances than threads.
@@ -111,8 +112,8 @@ pub(crate) fn predict_alignment_seconds(
 }
 
 /// Predicts the time until each instance has loaded its index, s. Each instance copies the index file from the page
-/// cache in one thread. If the index copies and the cached file do not fit in memory together, the instances read the
-/// file from disk one after another.
+/// cache in one thread. If the index copies of several instances and the cached file do not fit in memory together, the
+/// instances read the file from disk one after another.
 pub(crate) fn predict_index_load_seconds(machine: &MachineModel, app: &ApplicationModel, instances: u32) -> f64 {
     let index = app.index_bytes as f64;
     let k = f64::from(instances);

@@ -44,7 +44,8 @@ struct TypicalApplication {
     touches: f64,
 }
 
-/// Fits one application model per workload. All workloads run the same program and share lock and memory parameters.
+/// Fits one application model per workload. All workloads run the same program and share the parameters `handovers` and
+/// `bytes_per_touch`. Runs of infeasible strategies are ignored.
 pub(crate) fn fit_application_models(
     machine: &MachineModel,
     workloads: &[Workload],

@@ -31,13 +31,12 @@ pub struct PlacedCommand {
     has_counters: bool,
 }
 
-/// Error: the strategy needs several instances.
+/// Error: the strategy has several instances, which are possible for aligners only.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{strategy}: genuma does not know {program} and cannot divide its input, so only one instance is possible: use --strategy \
      default, local, interleave, weighted or bind; if it aligns reads, name them with --reads"
 )]
-/// Error: the strategy has several instances, which only aligners allow.
 pub struct SeveralInstancesError {
     strategy: Strategy,
     program: String,

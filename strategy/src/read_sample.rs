@@ -64,7 +64,8 @@ pub struct ReadSample {
 
 impl ReadSample {
     /// Copies about the first `wanted` reads of `reads` to temporary files, or all reads if there are fewer. Files of
-    /// aligned reads are read with the options `aligned`; their pairs are written interleaved.
+    /// aligned reads are read with the options `aligned`; their pairs are written interleaved. Unpaired reads of
+    /// interleaved files are left out.
     ///
     /// # Errors
     /// The reads are not in regular files or cannot be read, or the sample cannot be written.

@@ -200,8 +200,8 @@ pub enum BaselineRule {
     Interleave,
     /// Always chooses the largest measured number of instances, bound to nodes.
     MaxInstances,
-    /// Rule of lenis2017, section 6.3: the largest number of instances if the index fits in the memory of one node,
-    /// else one instance with interleaved memory.
+    /// Rule of lenis2017, section 6.3: the largest number of instances if the index takes at most a third of the memory
+    /// of each node, else one instance with interleaved memory.
     PublishedRule,
 }
 

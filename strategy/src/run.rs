@@ -104,7 +104,7 @@ pub struct InstanceSummary {
     pub threads: usize,
     /// Requested memory policy; `None` for the kernel's default.
     pub policy: Option<String>,
-    /// Number of batches assigned to the instance.
+    /// Number of batches assigned to the instance. A batch that is assigned again after a process died counts again.
     pub batches: u64,
     /// Number of processes started for the instance: more than one if some died.
     pub processes: u32,
@@ -203,8 +203,9 @@ impl RunPlan {
     /// Runs all instances and writes the merged output. `meter` counts the reads for the display of progress.
     ///
     /// # Errors
-    /// The reads cannot be read, an instance cannot be started, died twice over the same reads or wrote invalid output,
-    /// or the output cannot be written. All instances have ended when an error is returned.
+    /// The reads cannot be read, an instance cannot be started, failed before its first record, died twice over the
+    /// same reads (once, if results depend on all earlier reads) or wrote invalid output, or the output cannot be
+    /// written. All instances have ended when an error is returned.
     ///
     /// # Panics
     /// The plan has no CPU slot, or not one command line per slot.

@@ -5,20 +5,21 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Memory policy of each instance of a strategy, relative to the NUMA nodes on which the instance runs.
+/// Memory policy of each instance of a strategy, relative to the NUMA nodes on which the instance runs. Threads are
+/// restricted to the instance's CPUs under each policy; one instance has all CPUs that genuma may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstanceMemoryPolicy {
-    /// The kernel's default policy. Threads are pinned to the instance's CPUs only if there are several instances.
+    /// The kernel's default policy.
     Default,
-    /// Pages on the node of the thread that touches them first. Threads are pinned to the instance's CPUs.
+    /// Pages on the node of the thread that touches them first.
     Local,
     /// Pages interleaved over the nodes: those of the machine for one instance, else those of the instance.
     Interleave,
     /// Pages interleaved over the same nodes as with [`Self::Interleave`], in proportion to the kernel's weights of the
     /// nodes.
     Weighted,
-    /// Pages bound to the instance's nodes.
+    /// Pages bound to nodes: those of the machine for one instance, else those of the instance.
     Bind,
 }
 

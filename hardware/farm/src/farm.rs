@@ -15,7 +15,7 @@ use crate::{CpuSlot, Error, SourceStatus};
 /// thread takes.
 const SPINS_BEFORE_SLEEP: u32 = 1000;
 
-/// A master-worker farm: its workers and the number of tasks per worker.
+/// Settings of a master-worker farm: CPU slots, number of tasks per worker, and whether tasks are timed.
 #[derive(Debug, Clone)]
 pub struct Farm {
     cpu_slots: Vec<CpuSlot>,
@@ -32,7 +32,7 @@ pub struct FarmSummary {
     pub allocated_tasks: usize,
     /// Number of masters.
     pub num_masters: usize,
-    /// Number of times that a master slept.
+    /// Number of times that masters slept, all masters together.
     pub(crate) master_sleeps: u64,
     /// Statistics of each worker, in the order of the CPU slots.
     pub workers: Vec<WorkerSummary>,
@@ -130,7 +130,7 @@ impl Farm {
 
     /// Like [`Self::run_tasks`], with one master for each NUMA node that has workers. Masters use `source` and `sink`
     /// one at a time without waiting for each other, and keep the global order. Each master except the calling thread
-    /// is an additional thread. All masters are pinned to the CPUs of their workers.
+    /// is an additional thread. A master is pinned to the CPUs of its workers, unless these are not pinned.
     ///
     /// Use this function when a single master cannot keep its workers busy. It does not help where `source` or `sink`
     /// is the bottleneck.

@@ -11,10 +11,11 @@ use crate::task_granularity::TaskGranularity;
 use crate::worker::{StartedWorker, TaskEnvelope, TaskFailure, WorkerSignals};
 use crate::{CpuSlot, Error, FailedClosure, SourceStatus};
 
-/// Maximum number of tasks read, or results passed to the sink, before a master checks its rings again.
+/// Maximum number of results passed to the sink before a master checks its rings again; and number of tasks read,
+/// rounded up to whole handovers.
 const MAX_TASKS_PER_BURST: usize = 16;
 
-/// A master's connection to one worker: the two rings and the tasks that are waiting or at the worker.
+/// A master's connection to one worker: the two rings, the free tasks, and the number of tasks at the worker.
 pub(crate) struct WorkerConnection<'a, T, E> {
     task_ring: Producer<Box<TaskEnvelope<T, E>>>,
     result_ring: Consumer<Box<TaskEnvelope<T, E>>>,
@@ -61,7 +62,7 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
         self.num_tasks_at_worker < self.max_tasks_at_worker && !self.free_tasks.is_empty()
     }
 
-    /// Whether the worker has returned as many results as the master waits for.
+    /// Whether the worker has returned as many results as the master waits for, or at least one and a task has failed.
     fn should_wake_master(&self) -> bool {
         let results = self.result_ring.slots() as u64;
         results > 0 && (self.num_results + results >= self.wake_at_results || self.signals.has_failed())
@@ -76,7 +77,8 @@ pub(crate) struct Master<'a, T, E, I, O> {
     sleeper: &'a MasterSleeper,
     workers: Vec<WorkerConnection<'a, T, E>>,
     reorder_buffer: ReorderBuffer<Box<TaskEnvelope<T, E>>>,
-    /// Index of the worker that a task was given to, by the task number modulo the length, a power of two.
+    /// Index, among this master's workers, of the worker that a task was given to; indexed by the task number modulo
+    /// the length, a power of two.
     worker_of_task: Vec<u32>,
     /// Error of the source, and the number of the task that it should have filled.
     source_error: Option<(u64, Error<E>)>,

@@ -109,8 +109,8 @@ pub(crate) struct WorkerSetup<'a> {
 }
 
 impl WorkerSetup<'_> {
-    /// Pins the thread, allocates the tasks and the state, reports the result to `ready`, and processes tasks until
-    /// the worker is stopped.
+    /// Pins the thread, allocates the state and the tasks, reports the result to `ready`, and processes tasks until
+    /// the worker is stopped or `work` panics.
     pub(crate) fn run_worker<T, S, E>(
         &self,
         make_task: impl Fn(&CpuSlot) -> T,

@@ -78,7 +78,7 @@ pub(crate) struct CompactPageEncoding {
 }
 
 impl CompactPageEncoding {
-    /// The encoding of the first pages, whose entries are not known when it is chosen. Entries have `counts` counts.
+    /// The encoding of the first page, whose entries are not known when it is chosen. Entries have `counts` counts.
     pub(crate) fn initial_encoding(counts: usize) -> CompactPageEncoding {
         let code = CountEncoding { common: Some(1), base: 0, width: 8 };
         CompactPageEncoding { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_encodings: vec![code; counts] }
@@ -121,7 +121,7 @@ pub(crate) fn bits_of_distance_minus_one(before: u64, key: u64) -> usize {
     (u64::BITS - key.wrapping_sub(before).wrapping_sub(1).leading_zeros()) as usize
 }
 
-/// Writes bits to a page, each byte from its lowest bit on. Overwrites up to 16 bytes after the written bits with
+/// Writes bits to a page, each byte from its lowest bit on. Overwrites up to 8 bytes after the written bits with
 /// zeros.
 struct BitWriter<'p> {
     page: &'p mut Page,
@@ -315,7 +315,8 @@ struct CountStreams {
 }
 
 impl<'p> CompactPage<'p> {
-    /// Parses the header of a page whose entries have `samples` counts. `None` if it is not a valid compact page.
+    /// Parses the header of a page whose entries have `samples` counts. `None` if the header is invalid; the headers of
+    /// the samples' counts and the streams are not checked.
     #[inline]
     pub(crate) fn parse(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
         let half = |at: usize| usize::from(u16::from_le_bytes([page.0[at], page.0[at + 1]]));

@@ -50,7 +50,7 @@ impl<'t> EntryReader<'t> {
     /// Returns the next entry (key and value), or `None` after the last one. The value is valid until the next call.
     ///
     /// # Errors
-    /// When a page cannot be read or is damaged.
+    /// A page cannot be read or is damaged, or all pages together do not have the number of entries in the header.
     pub fn next_entry(&mut self) -> Result<Option<(u64, &[u8])>, Error> {
         if self.entry == self.keys.len() {
             if self.page == self.table.num_pages() {

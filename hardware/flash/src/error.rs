@@ -150,11 +150,11 @@ pub enum TablePart {
     /// A page of entries with its number. Numbers count from 1, because the header is page 0: page n starts at byte
     /// 4096 n.
     Page(u64),
-    /// The index: the first key of each page and, with compact pages, of each group of pages with one filter.
+    /// The index: the first key of each page and, with compact pages, of each group of entries with one filter.
     Index,
-    /// The Bloom filters of the page groups.
+    /// The Bloom filters of all groups.
     Filter,
-    /// The section with copies of the hot entries: those that are looked up most often.
+    /// The section with copies of the hot entries: those that will probably be looked up most often.
     HotEntries,
 }
 

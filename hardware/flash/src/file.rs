@@ -30,17 +30,18 @@ fn open_with_direct_io(options: &mut OpenOptions, path: &Path) -> io::Result<Fil
     }
 }
 
-/// Opens a file to write whole pages from page-aligned memory with direct I/O.
+/// Opens a file to write whole pages from page-aligned memory, with direct I/O if the file system supports it.
 pub(crate) fn open_for_direct_writing(path: &Path) -> io::Result<File> {
     open_with_direct_io(OpenOptions::new().write(true), path)
 }
 
-/// Opens a file to read whole pages into page-aligned memory with direct I/O.
+/// Opens a file to read whole pages into page-aligned memory, with direct I/O if the file system supports it.
 pub(crate) fn open_for_direct_reading(path: &Path) -> io::Result<File> {
     open_with_direct_io(OpenOptions::new().read(true), path)
 }
 
-/// Number of evenly spaced pages that must be in the page cache for a file to count as cached.
+/// Number of evenly spaced pages that must be in the page cache for a file to count as cached; all pages of a smaller
+/// file must be.
 const NUM_SAMPLED_PAGES: u64 = 16;
 
 /// Whether a file of `pages` pages (at least one) is probably in the page cache, so that reading through the page cache

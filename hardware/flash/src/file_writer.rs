@@ -55,8 +55,8 @@ impl SharedBufferQueue<'_> {
         )
     }
 
-    /// Queues the first `full` pages of `buffer` for writing at page `first` of the file, and replaces `buffer` by an
-    /// empty buffer with undefined content. Returns false if the writer thread has ended.
+    /// Waits for a free buffer, queues the first `full` pages of `buffer` for writing at page `first` of the file, and
+    /// replaces `buffer` by the free one, whose content is undefined. Returns false if the writer thread has ended.
     pub(crate) fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
         let Ok(next) = self.empty_buffers.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
         let buffer = std::mem::replace(buffer, next);
@@ -68,7 +68,7 @@ impl SharedBufferQueue<'_> {
 #[derive(Debug)]
 pub(crate) struct TableFileWriter {
     partial: PartialFile,
-    /// The buffer that is being filled. From the current page on it contains zeros.
+    /// The buffer that is being filled. After the current page it contains zeros.
     buffer: PlacedSlice<Page>,
     /// Number of complete pages in the buffer.
     num_full_pages: usize,
@@ -111,7 +111,7 @@ impl TableFileWriter {
     /// Creates the partial file for the future table at `path`, in the same folder.
     ///
     /// # Errors
-    /// There is no memory, or the file cannot be created.
+    /// There is no memory, the file cannot be created or is a pipe or device, or no thread can be started.
     pub(crate) fn create(path: &Path) -> Result<TableFileWriter, Error> {
         let failed = |source| Error::Write { path: path.to_path_buf(), source };
         let partial = PartialFile::create(path)?;
@@ -214,7 +214,7 @@ impl TableFileWriter {
     /// these threads could not queue its pages.
     ///
     /// # Errors
-    /// The disk is full or writing failed, here or in the other threads.
+    /// `refused` is true: the disk is full or writing failed.
     pub(crate) fn skip_pages_of_other_threads(&mut self, pages: u64, refused: bool) -> Result<(), Error> {
         self.first_page += pages;
         if refused {

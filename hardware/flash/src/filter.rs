@@ -1,5 +1,6 @@
 //! Blocked Bloom filter that detects most absent keys without reading flash. All bits of a key are in one cache line.
-//! The table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages.
+//! The table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages, or of
+//! [`ENTRIES_PER_COMPACT_FILTER_GROUP`] entries with compact pages.
 //!
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block
 //! is eight words, and a key has one bit in each word. Keys arrive in order, so a writer fills the blocks of one
@@ -18,7 +19,7 @@ use crate::hash::{hash_key, map_hash_to_range};
 
 pub(crate) use filter_layout::FilterLayout;
 
-/// Number of pages that share one Bloom filter: a page group.
+/// Number of pages that share one Bloom filter: a page group. With compact pages, number of units of 256 entries.
 pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
 /// Number of entries that share one Bloom filter in a table with compact pages, whose pages have different numbers of
 /// entries.

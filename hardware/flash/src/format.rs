@@ -230,7 +230,7 @@ pub(crate) struct TableHeader {
     pub index: FileSection,
     /// Section of the filter: the blocks of the Bloom filters.
     pub filter: FileSection,
-    /// Number of filter blocks per page; `None` in a table of format version 1.
+    /// Number of filter blocks per page (per 256 entries with compact pages); `None` in a table of format version 1.
     pub(crate) filter_blocks_per_page: Option<u64>,
     /// Section of the hot entries: all keys, then all values.
     pub hot: FileSection,

@@ -1,4 +1,5 @@
-//! Hash function of keys. A hash selects the block of the filter, the bits in the block, and the slot of a hot entry.
+//! Hash function of keys. A hash selects the block of the filter, the bits in the block, the slot of a hot entry, and
+//! the set of a cached entry.
 
 use genuma_work::hash::mix_bits;
 

@@ -12,7 +12,7 @@ use crate::table::Table;
 /// A key that is neither a hot entry nor known to be absent, so that its page must be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingKeyLookup {
-    /// Number of the page with the key, from 0.
+    /// Number of the page that has the key if the table has it, from 0.
     pub page: u64,
     /// Index of the key in the request.
     pub key_index: usize,

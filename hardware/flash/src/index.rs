@@ -20,7 +20,8 @@ const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == PAGES_PER_FILTER
 /// Maximum number of keys that are searched together.
 pub(crate) const KEYS_PER_BATCH: usize = 16;
 
-/// Index in memory: the first keys of all pages, and the levels of the search tree above them.
+/// Index in memory: the first keys of all pages, or of all filter groups of compact pages, and the levels of the search
+/// tree above them.
 #[derive(Debug)]
 pub(crate) struct PageIndex {
     /// Keys of all levels, from the top level down. Each level is padded to whole nodes.

@@ -4,8 +4,8 @@
 //! [`TableWriter`] takes entries in ascending key order. [`Table`] keeps in memory a Bloom filter, the hot entries,
 //! and an index that maps keys to pages. A [`TableReader`] looks up many keys at once with many reads in flight.
 //! [`CachedTable`] also caches results. Every page has a checksum, so damage gives an error, never a wrong result.
-//! The design is that of cadenelli2019, chapter 5. `docs/flash.md` has measurements, `docs/formats/table.md` the file
-//! format.
+//! The design is that of cadenelli2019, chapter 5. `docs/internals/flash.md` has measurements, `docs/formats/table.md`
+//! the file format.
 
 mod error;
 mod hash;

@@ -19,7 +19,8 @@ impl Page {
         XxHash3_64::oneshot_with_seed(number, &self.0[..CHECKSUMMED_BYTES])
     }
 
-    /// Writes the checksum of the page into its last bytes. `number` is the number of the page.
+    /// Writes the checksum of the page into its last bytes. `number` is the number of the page in the file, where the
+    /// header is page 0.
     pub(crate) fn write_checksum(&mut self, number: u64) {
         let checksum = self.checksum(number);
         self.0[CHECKSUMMED_BYTES..].copy_from_slice(&checksum.to_le_bytes());

@@ -1,9 +1,9 @@
 //! Divides the entries of a table into pages, in the order of the entries.
 //!
-//! With a fixed layout every page has the same number of entries. A compact page takes entries as long as they fit. The
-//! parameters of its encoding are chosen from the entries of an earlier page, so that they are known before its own
-//! entries; neighbouring pages have similar entries. Therefore the pages depend only on the entries, whichever thread
-//! encodes a page.
+//! With a fixed layout every page but the last has the same number of entries. A compact page takes entries as long as
+//! they fit. The parameters of its encoding are constants for the first page; for others they are chosen from the
+//! entries of an earlier page, so that they are known before the page's own entries; neighbouring pages have similar
+//! entries. Therefore the pages depend only on the entries, whichever thread encodes a page.
 
 use std::sync::Arc;
 
@@ -239,8 +239,8 @@ impl CountHistogram {
         if self.num_counts() + other_bits < bits { with_flags } else { without_flags }
     }
 
-    /// The base and width that take the fewest bits, and the number of these bits. `common` is the count that a flag
-    /// encodes.
+    /// The base and width that take the fewest bits, and the number of these bits without the flags. `common` is the
+    /// count that a flag encodes.
     fn best_width(&self, common: Option<u32>) -> (CountEncoding, u64) {
         let base = self.small.iter().position(|&number| number > 0).unwrap_or(0) as u32;
         let all = self.num_counts();

@@ -172,7 +172,7 @@ impl KeyRangeWriter<'_, '_> {
     /// weight of a value, as for [`TableWriter::push_entry`].
     ///
     /// Returns whether to continue: false if another thread has stopped, an entry is invalid or writing failed.
-    /// [`TableWriter::write_in_parallel`] then returns the error.
+    /// [`TableWriter::write_in_parallel`] then returns the error, but none after [`Self::stop_at_key_range`].
     pub fn add_key_range(&mut self, number: u64, runs: &[EntrySlices<'_>], weight: impl Fn(&[u8]) -> u64) -> bool {
         let (shape, turns) = (self.table.shape, &self.table.ordered_state);
         let entries: usize = runs.iter().map(|(keys, _)| keys.len()).sum();
@@ -296,13 +296,15 @@ impl KeyRangeWriter<'_, '_> {
         written
     }
 
-    /// Stops writing because the entries of key range `number` cannot be produced. Returns false if another thread has
-    /// stopped before.
+    /// Stops writing because the entries of key range `number` cannot be produced. Waits until all earlier key ranges
+    /// were added. Returns false if another thread has stopped before. [`TableWriter::write_in_parallel`] does not
+    /// report the stop: the caller must not finish the table.
     pub fn stop_at_key_range(&mut self, number: u64) -> bool {
         self.table.ordered_state.run_and_close(number, |_| ()).is_some()
     }
 
-    /// Ends the work of this thread, when it has no more key ranges to add.
+    /// Adds the filter groups and hot entries of this thread to those of the table. Each thread must call it when it
+    /// has no more key ranges to add.
     pub fn finish_thread(mut self) {
         self.filling.merge_into_groups(self.table.groups);
         let mut group_keys = self.table.group_first_keys.lock().unwrap_or_else(PoisonError::into_inner);

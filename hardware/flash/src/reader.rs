@@ -215,7 +215,7 @@ impl<'t> TableReader<'t> {
     }
 }
 
-/// Opens a queue for the read method of the table, or for the best method that the system permits.
+/// Opens a queue for the read method of the table; if that is `Auto`, for the first method that the system permits.
 fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, Box<dyn PageReadQueue>), Error> {
     let path = || table.path.clone();
     let ways = match table.access {

@@ -142,7 +142,7 @@ impl TablePageReader {
         self.header.file_bytes()
     }
 
-    /// Number of hot entries: entries that are looked up often, copied to a section of their own.
+    /// Number of hot entries: entries that will probably be looked up often, copied to a section of their own.
     pub fn num_hot_entries(&self) -> u64 {
         self.header.num_hot_entries()
     }
@@ -177,8 +177,8 @@ impl TablePageReader {
     /// Reads the first keys of consecutive pages from the index and appends them to `keys`.
     ///
     /// # Errors
-    /// When the index cannot be read, or the keys do not ascend. The checksum of the index is not checked: unpacking
-    /// the pages shows whether these are their first keys.
+    /// When the index cannot be read, or the keys, with the last one that `keys` had before, do not ascend. The
+    /// checksum of the index is not checked: unpacking the pages shows whether these are their first keys.
     pub fn read_first_keys(&self, pages: Range<u64>, keys: &mut Vec<u64>) -> Result<(), Error> {
         if pages.is_empty() {
             return Ok(());
@@ -297,7 +297,8 @@ impl EntryBatchReader<'_> {
     /// Replaces the content of `batch` by the entries of the next pages. `batch` is empty after the end of the table.
     ///
     /// # Errors
-    /// As for [`TablePageReader::read_pages`] and [`TablePageReader::unpack_entries`].
+    /// As for [`TablePageReader::read_first_keys`], [`TablePageReader::read_pages`] and
+    /// [`TablePageReader::unpack_entries`].
     ///
     /// # Panics
     /// As for [`TablePageReader::unpack_entries`].

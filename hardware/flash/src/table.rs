@@ -45,7 +45,8 @@ impl Default for TableOptions {
 /// Memory that an open table takes, in bytes, by part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableMemoryBytes {
-    /// Bytes of the index: the first keys of all pages and the levels above them.
+    /// Bytes of the index: the first keys of all pages and, with compact pages, of all filter groups, and the levels
+    /// above them.
     pub index: u64,
     /// Bytes of the Bloom filters.
     pub filter: u64,
@@ -100,8 +101,8 @@ impl OpenError {
 
 impl Table {
     /// Opens a table and loads its index, filter and, if `options` says so, hot entries; with
-    /// [`PageReadMethod::Memory`] also all pages. The checksums of the loaded parts are checked now, those of other
-    /// pages when they are read.
+    /// [`PageReadMethod::Memory`] also all pages. The checksums of the loaded parts, and of hot entries that are not
+    /// loaded, are checked now, those of other pages when they are read.
     ///
     /// # Errors
     /// When the file cannot be opened or read, is not a table, has an unsupported version or a wrong length, a loaded
@@ -185,7 +186,8 @@ impl Table {
         TableMemoryBytes { index, filter, hot: self.hot.memory_bytes() as u64, pages }
     }
 
-    /// Checks the checksum of a page of entries that was read. `number` counts from 0.
+    /// Checks the checksum and the first key of a page of entries that was read, and the header of a compact page.
+    /// `number` counts from 0.
     pub(crate) fn check_page<'p>(&self, number: u64, page: &'p Page) -> Result<CheckedPage<'p>, Error> {
         let shape = self.header.page_layout;
         let what = if !page.has_valid_checksum(number + 1) {

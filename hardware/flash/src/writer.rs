@@ -28,7 +28,7 @@ pub struct TableSpec {
     pub value_bytes: usize,
     /// How entries are stored in pages.
     pub encoding: PageEncoding,
-    /// Maximum number of entries of the table.
+    /// Maximum number of entries of the table, less than 2^48.
     pub max_entries: u64,
     /// Bits of the Bloom filter per entry, at most 64; 0 for no filter. With 12 bits, about 3 of 1000 absent keys are
     /// not detected.

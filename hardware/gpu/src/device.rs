@@ -70,7 +70,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device. Returns one device, or several sub-devices if the test settings `trial` request them.
+    /// Opens a device. Returns one device, or several sub-devices if the test settings `trial` request them. The whole
+    /// device replaces each sub-device that the driver does not create.
     ///
     /// # Errors
     /// The driver cannot create the context.
@@ -121,7 +122,7 @@ impl Device {
         &self.description
     }
 
-    /// Bytes of device memory that may be used: nine tenths of the global memory, or the test limit.
+    /// Bytes of device memory that may be used: nine tenths of the global memory, or the test limit if it is smaller.
     pub fn usable_memory_bytes(&self) -> u64 {
         self.usable_memory_bytes
     }
@@ -386,7 +387,8 @@ impl DeviceQueue {
         Ok(DeviceKernel { kernel: self.device.hold(kernel), _program: program })
     }
 
-    /// Enqueues a kernel with `groups` work-groups of `size` work-items each.
+    /// Enqueues a kernel with `groups` work-groups of `size` work-items each, and submits all commands of the queue to
+    /// the device. Does nothing if `groups` is 0.
     ///
     /// # Errors
     /// An OpenCL call fails.

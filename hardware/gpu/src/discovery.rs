@@ -71,14 +71,14 @@ pub struct DeviceDescription {
 /// The usable OpenCL devices of the machine, and problems of the others.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct DiscoveredDevices {
-    /// Devices that genuma can use, in the order of their numbers.
+    /// Devices that are available, are little-endian and have a compiler, in the order of their numbers.
     pub devices: Vec<DeviceDescription>,
     /// Missing drivers and unusable devices, one line each.
     pub missing: Vec<String>,
 }
 
-/// Finds all OpenCL devices that genuma can use. Missing drivers and unusable devices are listed in
-/// [`DiscoveredDevices::missing`].
+/// Finds all OpenCL devices that are available, are little-endian and have a compiler; whether they have 64-bit atomics
+/// is not checked. Missing drivers and other devices are listed in [`DiscoveredDevices::missing`].
 pub fn find_devices() -> DiscoveredDevices {
     // If two threads call drivers for the first time at the same moment, one of them gets no devices (ocl-icd 2.3
     // with PoCL 3.1).
@@ -160,7 +160,7 @@ fn describe_device(device: &Device, platform: &str, number: usize) -> Result<Dev
     })
 }
 
-/// Reads the PCI address through the vendor's OpenCL extension.
+/// Reads the PCI address through an OpenCL extension of Khronos or NVIDIA. `None` without such an extension.
 fn read_pci_address(device: &Device) -> Option<String> {
     let extensions = device.extensions().unwrap_or_default();
     if extensions.contains("cl_khr_pci_bus_info") {

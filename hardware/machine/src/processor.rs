@@ -4,7 +4,8 @@
 
 use std::sync::OnceLock;
 
-/// Prefetches the cache line that holds the first byte of `value` into all cache levels.
+/// Prefetches the cache line that holds the first byte of `value` into all cache levels. Does nothing on processors
+/// other than x86-64.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]

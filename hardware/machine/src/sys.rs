@@ -191,7 +191,7 @@ pub(crate) fn current_cpu_and_node() -> io::Result<(u32, u32)> {
     Ok((cpu, node))
 }
 
-/// Queries the NUMA node of each of `num_pages` pages of `base_page_bytes` bytes, starting at `address` (move_pages).
+/// Queries the NUMA node of each of `num_pages` pages of `page_bytes` bytes, starting at `address` (move_pages).
 /// Calls `visit` once per page in address order: with the node, or with `None` for a page that is not resident.
 pub(crate) fn query_page_nodes(
     address: usize,
@@ -227,8 +227,8 @@ pub(crate) enum MappingPageKind {
     HugePool(usize),
 }
 
-/// Anonymous private memory in its own mapping, zeroed. Nothing reads or writes its bytes before it becomes a
-/// [`RegionArray`].
+/// Anonymous private memory in its own mapping, zeroed. Its bytes are used only after it has become a [`RegionArray`],
+/// or as the buffers of a slab.
 #[derive(Debug)]
 pub(crate) struct MappedRegion {
     reservation: NonNull<c_void>,

@@ -22,7 +22,7 @@ const MAX_NODE_WEIGHT: f64 = 8.0;
 const MIN_SECONDS_BEFORE_LATE: f64 = 10.0;
 /// Ratio of elapsed to expected time above which measuring counts as slow. Chosen.
 const MAX_SLOWDOWN: f64 = 2.0;
-/// Repetitions of each job while measuring is slow. Chosen.
+/// Maximum number of repetitions of each job while measuring is slow. Chosen.
 const REPETITIONS_WHEN_LATE: u32 = 3;
 
 /// Properties of a machine that are known without measurements.

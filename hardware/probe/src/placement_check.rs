@@ -52,7 +52,7 @@ pub struct ThreadPinningRow {
     pub(crate) found_cpu: u32,
     /// NUMA node that the thread ran on (`getcpu`).
     pub(crate) found_node: u32,
-    /// Whether the thread ran on the CPU that it was pinned to.
+    /// Whether the thread ran on the CPU that it was pinned to, and on the NUMA node of that CPU.
     pub outcome: PlacementOutcome,
     /// Why the thread could not be pinned. `None` on success.
     pub why: Option<String>,
@@ -65,7 +65,7 @@ pub enum PlacementOutcome {
     /// The memory is on the requested nodes, or the thread ran on the requested CPU.
     #[serde(rename = "as-asked")]
     AsRequested,
-    /// The kernel refused the request, so the memory or thread is on other nodes or CPUs.
+    /// The kernel refused the request, so the memory or thread is on other nodes or CPUs, or there is no memory.
     Refused,
     /// The kernel accepted the request, but memory or thread is on other nodes or CPUs.
     Elsewhere,

@@ -21,7 +21,7 @@ pub struct MachineProfile {
     pub made_by: String,
     /// Time when measuring began, in seconds since 1970-01-01 UTC. `None` if the clock cannot be read.
     pub made_at: Option<u64>,
-    /// Host name. `None` if the machine has none.
+    /// Host name. `None` if the machine has none, or it was left out.
     pub host: Option<String>,
     /// Description of the load by other programs during the measurement. `None` if the machine was idle or the load is
     /// unknown.
@@ -35,7 +35,7 @@ pub struct MachineProfile {
     pub theory: TheoreticalBandwidth,
     /// Memory latency of the idle machine.
     pub latency: LatencyMeasurements,
-    /// Bandwidth, one entry per kernel, memory location and number of threads.
+    /// Bandwidth, one entry per kernel, node of the threads, memory location, page kind and number of threads.
     pub bandwidth: Vec<BandwidthMeasurement>,
     /// Memory latency under load.
     pub loaded: Vec<LoadedLatencyCurve>,

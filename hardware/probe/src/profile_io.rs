@@ -59,7 +59,8 @@ impl MachineProfile {
     /// Reads and checks a machine profile.
     ///
     /// # Errors
-    /// The file cannot be read, is not JSON, or a field is missing, has the wrong type, or has an impossible value.
+    /// The file cannot be read, is not JSON, has another format or version, or a field is missing, has the wrong type,
+    /// or has an impossible value.
     pub fn read_file(path: impl AsRef<Path>) -> Result<MachineProfile, Error> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
@@ -99,8 +100,8 @@ impl MachineProfile {
         to.write_all(b"\n").map_err(Error::Write)
     }
 
-    /// Checks that all values are possible: node and CPU numbers exist, sizes ascend, measurements are positive and
-    /// have the right unit.
+    /// Checks that the measurements are possible: node and CPU numbers exist, chain sizes and thread numbers ascend,
+    /// measured values are positive and have the right unit.
     fn check_consistency(&self) -> Result<(), FieldError> {
         let known = TopologyIds::from_topology(&self.topology)?;
         check_seconds("effort.expected_s", self.effort.expected_s)?;

@@ -1,7 +1,7 @@
 //! A simulated machine that returns measurements computed from given numbers, immediately and reproducibly.
 //!
 //! Latency follows the cache sizes; bandwidth grows with the number of threads up to the limit of the node's memory;
-//! both are worse for memory of distant nodes. Used in tests, and for figures and decisions based on a profile.
+//! both are worse for memory of distant nodes. Used in tests only.
 
 use std::collections::BTreeMap;
 

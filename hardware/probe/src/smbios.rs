@@ -60,7 +60,7 @@ fn unknown_bandwidth(modules: Vec<MemoryModule>, because: String) -> Theoretical
     TheoreticalBandwidth { modules, unknown_because: Some(because), ..TheoreticalBandwidth::default() }
 }
 
-/// Parses the installed memory modules. Stops at the first malformed structure.
+/// Parses the installed memory modules that are DRAM or may be DRAM. Stops at the first malformed structure.
 fn parse_modules(table: &[u8]) -> Vec<MemoryModule> {
     let mut found = Vec::new();
     let mut rest = table;

@@ -76,7 +76,7 @@ struct InvocationFacts {
     depends: ReadDependence,
     determinism: Determinism,
     order: RecordOrder,
-    /// Words that genuma adds to an instance's command, after the subcommand.
+    /// Words that genuma adds to an instance's command, besides the number of threads.
     extra: Vec<CommandWord>,
 }
 
@@ -139,7 +139,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
     program.parse_invocation(words)
 }
 
-/// Returns whether the program is unknown to genuma and the command line has no placeholder for reads.
+/// Returns whether the program is unknown to genuma and the command line has no placeholder for reads or blocks.
 pub fn is_unknown_without_reads(words: &[OsString]) -> bool {
     let name = words.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     known_programs(name).is_empty() && !template::has_read_placeholder(words)

@@ -15,9 +15,9 @@ pub(super) type OptionTable = &'static [(OptionArgument, OptionRole, &'static st
 pub(super) enum OptionArgument {
     /// The option takes no value.
     Nothing,
-    /// The option takes a value: the rest of its word, or the next word.
+    /// The option takes a value: the rest of its word (after `=` in a long option), or the next word.
     Value,
-    /// The option may take a value, in the same word after `=`.
+    /// The option may take a value in the same word: after `=` in a long option, the rest of the word in a short one.
     OptionalValue,
     /// The rest of the word is the value, as in `-t8`; only for programs whose options are whole words.
     Attached,
@@ -42,7 +42,7 @@ pub(super) enum OptionRole {
     BlockBases,
     /// Gives the index.
     Index,
-    /// Gives files of read 1, separated by commas.
+    /// Gives files of read 1: one, or several separated by commas.
     Reads1,
     /// Gives files of read 2.
     Reads2,
@@ -126,7 +126,7 @@ impl OptionGrammar {
     /// Parses the words after the program and its subcommand.
     ///
     /// # Errors
-    /// An option is unknown, refused, or lacks its value.
+    /// An option is unknown, refused, lacks its value, or has a value that it does not take.
     pub(super) fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
         let mut items = Vec::new();
         let mut rest = words.iter();

@@ -40,7 +40,7 @@ pub(super) struct ParsedCommand {
     pub reads1: Vec<PathBuf>,
     /// Files of read 2, one per lane, given by options.
     pub reads2: Vec<PathBuf>,
-    /// Files of single reads, given by options.
+    /// Files of single reads, or of interleaved mates if another option says so, given by options.
     pub single: Vec<PathBuf>,
     /// Files of interleaved mates, given by options.
     pub interleaved: Vec<PathBuf>,

@@ -1,8 +1,8 @@
 //! Command line preset of strobealign from version 0.17 on.
 //!
 //! strobealign reads blocks of more than 1,000,000 bases. The sequence of random numbers and the estimate of insert
-//! sizes start again with each block. The mean length of the first 500 reads selects its parameters unless `-r` sets
-//! them.
+//! sizes start again with each block. The mean length of the first 500 reads selects its parameters unless `-r` or `-P`
+//! is given.
 
 use super::options::OptionArgument::{Nothing, Value};
 use super::options::OptionRole::{Output, Pass, Refuse, Threads as AsThreads};

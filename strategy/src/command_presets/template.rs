@@ -1,4 +1,4 @@
-//! Parses command lines of unknown programs, in which placeholders stand for reads and threads.
+//! Parses command lines of unknown programs, in which placeholders stand for reads, threads and bases of a block.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +38,7 @@ pub(crate) fn split_words(given: &[OsString]) -> Vec<CommandWord> {
 }
 
 /// Parses the command line of a program without a preset, in which placeholders such as `{threads}` stand for reads,
-/// threads and output.
+/// threads and bases of a block.
 pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
     let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     let aligner = program.to_string_lossy().into_owned();

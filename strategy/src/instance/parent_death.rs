@@ -20,6 +20,6 @@ pub(crate) fn kill_with_parent_thread(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: only three system calls run between fork and exec; nothing allocates or locks.
+    // SAFETY: only two system calls run between fork and exec; nothing allocates or locks.
     unsafe { command.pre_exec(tie) };
 }

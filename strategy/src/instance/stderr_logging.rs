@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 /// Target (as in `tracing`) of the log events with lines of an instance's standard error.
 pub const STDERR_LOG_TARGET: &str = "instance";
 
-/// Number of lines at the end of standard error that are kept for error messages.
+/// Number of non-empty lines at the end of standard error that are kept for error messages.
 const KEPT_LINES: usize = 6;
 /// Maximum number of bytes that are read as one line; a longer line is split into several.
 const MAX_READ_LINE_BYTES: u64 = 64 << 10;
@@ -23,7 +23,8 @@ pub enum StderrLogging {
 }
 
 impl StderrLogging {
-    /// Logs all lines of the standard error `from` of instance `number` until its end. Returns the last lines.
+    /// Logs all lines of the standard error `from` of instance `number` until its end. Returns the last non-empty
+    /// lines, each cut to [`MAX_KEPT_LINE_CHARS`].
     pub(crate) fn log_lines(self, number: usize, from: impl Read) -> Vec<String> {
         let mut last = VecDeque::with_capacity(KEPT_LINES);
         let mut lines = BufReader::new(from);

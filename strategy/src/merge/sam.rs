@@ -168,7 +168,7 @@ struct OrderedMatcher {
     primaries: u32,
     /// Number of reads that the process has counted.
     counted: u64,
-    /// Number of placeholder records before the open batch.
+    /// Number of placeholder records that are still expected before the records of the open batch.
     placeholders: u64,
     out: Vec<u8>,
 }

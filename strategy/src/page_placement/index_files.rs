@@ -14,7 +14,7 @@ pub(crate) struct AlignerIndexFiles {
 }
 
 impl AlignerIndexFiles {
-    /// Returns the total size and the paths of the files of `index`; size 0 and no files if there is no index or it
+    /// Returns the total size and the paths of the files of `index`; size 0 if there is no index or the size of a file
     /// cannot be read.
     pub(crate) fn of_index(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();

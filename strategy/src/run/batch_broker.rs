@@ -238,7 +238,8 @@ impl BatchBroker {
         *process_state = ProcessState { requeued: owed, ..ProcessState::default() };
     }
 
-    /// Accepts the header of an instance. The first header is kept. Returns whether this header equals the first one.
+    /// Accepts the header of an instance. The first header is kept. Returns whether [`InstanceHeader::common`] of both
+    /// is equal.
     pub(super) fn accept_instance_header(&self, header: InstanceHeader) -> bool {
         let mut state = self.lock_state();
         let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
@@ -248,7 +249,8 @@ impl BatchBroker {
     }
 
     /// Accepts records of `batch` from instance `instance`; `ended` is true with the last records of the batch. Waits
-    /// while too many records are held, unless this instance has the batch that is written next.
+    /// while too many records of the batch that is written next are held, or, for a later batch, too many records of
+    /// later batches; but not for a later batch if this instance also has the batch that is written next.
     pub(crate) fn deliver_records(&self, instance: usize, batch: &InstanceBatch, records: Vec<u8>, ended: bool) {
         let mut state = self.lock_state();
         loop {

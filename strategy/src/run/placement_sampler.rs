@@ -39,7 +39,7 @@ impl PlacementSampler {
         self.sample.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a sample has been taken.
+    /// Returns whether a sample with the memory by node has been taken.
     pub(super) fn has_sample(&self) -> bool {
         self.lock_sample().pages.is_some()
     }

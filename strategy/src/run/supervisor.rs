@@ -23,7 +23,7 @@ use super::{BatchBroker, Error, InstanceSummary, RunPlan, join_thread};
 
 /// Maximum bytes read from an instance at once.
 const READ_BYTES: usize = 1 << 20;
-/// Number of processes that may die over the same reads before the run fails.
+/// Number of processes that die over the same reads at which the run fails.
 const MAX_DEATHS: u32 = 2;
 
 /// Supervises the instance of one CPU slot.
@@ -43,7 +43,7 @@ struct ProcessEnd {
     status: io::Result<ExitStatus>,
     /// Error in the output of the process, if there was one.
     output_error: Option<AlignerOutputError>,
-    /// Whether the process wrote records.
+    /// Whether the process wrote a record after its SAM header, or a complete `.sai` header.
     answered: bool,
     stderr_lines: Vec<String>,
     placement: PlacementSample,
@@ -102,7 +102,7 @@ impl InstanceSupervisor<'_> {
         &self.plan.invocations[self.instance_index]
     }
 
-    /// Returns the name of the instance, such as `instance 2 of 4 (bwa mem)`.
+    /// Returns the name of the instance, such as `instance 2 of 4 (bwa mem)`; for one instance that of the aligner.
     fn instance_name(&self) -> String {
         let aligner = &self.invocation().aligner;
         match self.plan.cpu_slots.len() {

@@ -37,7 +37,7 @@ impl FilterLayout {
             .min(self.num_groups())
     }
 
-    /// Range of the pages that belong to a group.
+    /// Range of the pages (units of 256 entries in a table with compact pages) that belong to a group.
     pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
         group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
     }

@@ -76,7 +76,8 @@ impl LinuxAioQueue {
         Ok(LinuxAioQueue { context, buffers, requests, pending_slots: Vec::new(), events, file })
     }
 
-    /// Submits all pending requests. The kernel may accept only some of them.
+    /// Submits the pending requests. Those that the kernel cannot accept before reads in flight are complete remain
+    /// pending.
     fn submit(&mut self) -> io::Result<()> {
         while !self.pending_slots.is_empty() {
             let requests: Vec<*const Iocb> =

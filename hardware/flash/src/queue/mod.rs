@@ -22,7 +22,7 @@ pub enum PageReadMethod {
     /// Automatic: the first of io_uring, Linux AIO and pread that the system permits.
     #[default]
     Auto,
-    /// io_uring: asynchronous reads with registered buffers and file.
+    /// io_uring: asynchronous reads with a registered file and, if the kernel permits it, registered buffers.
     IoUring,
     /// Linux AIO (io_submit and io_getevents): asynchronous reads. Permitted in containers that forbid io_uring.
     LinuxAio,
@@ -105,7 +105,8 @@ impl From<placement::Error> for QueueError {
     }
 }
 
-/// Opens a queue for up to `depth` reads of `file` in flight, with the buffers in memory placed as `at` says.
+/// Opens a queue for up to `depth` reads of `file` in flight, with the buffers in memory placed as `at` says. The
+/// methods `Auto` and `Memory` open a queue with pread.
 pub(crate) fn open_page_read_queue(
     access: PageReadMethod,
     file: &File,

@@ -96,7 +96,7 @@ pub enum Error {
         asked: String,
         /// Requested bytes.
         bytes: u64,
-        /// Free bytes on the requested nodes.
+        /// Free bytes at `place`.
         free: u64,
         /// Location that lacks memory, as a phrase for messages: for example `on node 1` or `in this process's control
         /// group`.

@@ -45,7 +45,8 @@ pub(super) enum PageDistribution {
     RoundRobin(BTreeMap<u32, u32>),
 }
 
-/// Maps `bytes` bytes (more than 0) with the requested placement and faults in all pages.
+/// Maps `bytes` bytes (more than 0) with the requested placement, or the nearest one that machine and kernel support,
+/// and faults in all pages.
 pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> Result<FaultedInRegion, Error> {
     let nodes = NumaNodeSets::read_current();
     nodes.check_policy(&asked.policy)?;

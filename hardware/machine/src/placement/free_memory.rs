@@ -124,9 +124,9 @@ fn read_cgroup_available_bytes() -> Option<u64> {
         .min()
 }
 
-/// Smallest number of bytes left in the control group `path` below `root` or in one of its ancestors. A path that is
-/// valid outside of a container only does not exist below `root`; then `root` itself is the control group of the
-/// container.
+/// Smallest number of bytes left in the control group `path` below `root` or in one of its ancestors; cached file pages
+/// count as left. A path that is valid outside of a container only does not exist below `root`; then `root` itself is
+/// the control group of the container.
 fn min_available_bytes_up_to_root(root: &Path, path: &str, [limit, usage]: [&str; 2]) -> Option<u64> {
     let group: PathBuf = root.join(path);
     let left_in = |group: &Path| {

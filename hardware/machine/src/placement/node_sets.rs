@@ -46,7 +46,8 @@ impl NumaNodeSets {
         self.usable.len() == 1
     }
 
-    /// Checks that `policy` is valid: weights from 1 to 255, and nodes that exist, have memory and may be used.
+    /// Checks that `policy` is valid: weights from 1 to 255, and at least one node (none with [`MemoryPolicy::Local`]),
+    /// all of which exist, have memory and may be used.
     pub(super) fn check_policy(&self, policy: &MemoryPolicy) -> Result<(), Error> {
         let named = policy.nodes();
         if let MemoryPolicy::Weighted(weights) = policy

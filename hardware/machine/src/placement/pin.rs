@@ -72,7 +72,7 @@ pub fn pin_to_cpus(cpus: &IdSet) -> Result<PinnedThread, Error> {
     }
 }
 
-/// Restricts the calling thread to the CPUs of one NUMA node.
+/// Restricts the calling thread to those CPUs of one NUMA node that the process may use.
 ///
 /// # Errors
 /// When the node does not exist or has no CPU that this process may use. Where the kernel forbids the call, the thread

@@ -161,7 +161,7 @@ pub struct PlacementCheck {
     /// Number of pages that are on another node than requested.
     #[serde(rename = "misplaced")]
     pub misplaced_pages: u64,
-    /// Whether all pages are resident and on the requested nodes.
+    /// Whether all pages are resident and on the requested nodes. The page size is not compared.
     #[serde(rename = "fits")]
     pub is_as_requested: bool,
 }

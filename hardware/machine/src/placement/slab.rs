@@ -1,4 +1,4 @@
-//! A slab of equal-sized buffers on one NUMA node, whose pages are allocated on first use.
+//! A slab of equal-sized buffers, optionally on one NUMA node, whose pages are allocated on first use.
 //!
 //! `unsafe` is needed because several buffers of one mapping are used as mutable slices at the same time. No two
 //! buffers have the same index, and buffers with different indices share no byte.
@@ -16,8 +16,8 @@ use super::{Error, MemoryPolicy, node_sets};
 use crate::IdSet;
 use crate::sys::{self, MappedRegion, MappingPageKind};
 
-/// Memory from which users borrow buffers of equal size. Uses huge pages if the kernel has free ones, and one NUMA node
-/// as long as this node has free memory.
+/// Memory from which users borrow buffers of equal size. Uses huge pages if the kernel has free ones and, if a NUMA
+/// node is given, only this node as long as it has free memory.
 ///
 /// ```
 /// use genuma_machine::placement::Slab;

@@ -63,8 +63,8 @@ impl FileTree for LiveFiles {
     }
 }
 
-/// Replacement text for a missing kernel file, from system calls: the CPUs of this process for `/proc/self/status`,
-/// total and free memory for `/proc/meminfo`. `None` for other paths.
+/// Replacement text for a missing kernel file, from system calls: the CPUs of the calling thread for
+/// `/proc/self/status`, total and free memory for `/proc/meminfo`. `None` for other paths.
 fn text_from_syscalls(path: &str) -> Option<String> {
     match path {
         "/proc/self/status" => Some(format!("Cpus_allowed_list:\t{}\n", sys::thread_affinity(0).ok()?)),
@@ -168,7 +168,8 @@ impl<'a> RecordingReader<'a> {
     }
 
     /// Reads the values of `keys` from a file with lines such as `MemTotal:  16 kB` or `Node 0 MemTotal:  16 kB`: for
-    /// each key the text after the colon of the first line that has the key. `None` if the file does not exist.
+    /// each key the text after the colon of the first line that has the key. `None` if the file does not exist or may
+    /// not be read.
     pub(super) fn read_values<const N: usize>(
         &self,
         path: &str,
@@ -189,7 +190,7 @@ impl<'a> RecordingReader<'a> {
         Ok(read.map(|()| values))
     }
 
-    /// Reads the lines of a file that contain the text `part`. Empty if the file does not exist.
+    /// Reads the lines of a file that contain the text `part`. Empty if the file does not exist or may not be read.
     pub(crate) fn read_lines_containing(&self, path: &str, part: &str) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         self.read_selected_lines(path, |line| {
@@ -202,17 +203,17 @@ impl<'a> RecordingReader<'a> {
         Ok(found)
     }
 
-    /// Reads a file that holds one number. `None` if the file does not exist.
+    /// Reads a file that holds one number. `None` if the file does not exist or may not be read.
     pub(super) fn read_number<T: FromStr>(&self, path: &str) -> Result<Option<T>, Error> {
         self.read_text(path)?.map(|text| parse_number(path, &text)).transpose()
     }
 
-    /// Reads a file that holds a list of CPUs or nodes. `None` if the file does not exist.
+    /// Reads a file that holds a list of CPUs or nodes. `None` if the file does not exist or may not be read.
     pub(super) fn read_id_list(&self, path: &str) -> Result<Option<IdSet>, Error> {
         self.read_text(path)?.map(|text| parse_id_list(path, &text)).transpose()
     }
 
-    /// Names of the entries of a folder, sorted. Empty if the folder does not exist.
+    /// Names of the entries of a folder, sorted. Empty if the folder does not exist or may not be read.
     pub(super) fn list_folder(&self, folder: &str) -> Result<Vec<String>, Error> {
         let listed = self.tree.list_folder(folder).map(Some).or_else(|e| none_if_inaccessible(folder, e))?;
         let mut names = listed.unwrap_or_default();

@@ -204,10 +204,11 @@ pub struct AllowedResources {
     pub cpus: IdSet,
     /// Nodes that the process may allocate memory on, according to its cpuset.
     pub nodes: IdSet,
-    /// Memory limit of the process's control group in bytes. `None` without a limit.
+    /// Smallest memory limit of the process's control groups and their ancestors, in bytes. `None` without a limit.
     #[serde(rename = "memory")]
     pub memory_limit_bytes: Option<u64>,
-    /// CPU time limit of the process's control group, in CPUs (quota divided by period). `None` without a limit.
+    /// Smallest CPU time limit of the process's control groups and their ancestors, in CPUs (quota divided by period).
+    /// `None` without a limit.
     #[serde(rename = "cpu_time")]
     pub cpu_time_limit_cpus: Option<f64>,
 }

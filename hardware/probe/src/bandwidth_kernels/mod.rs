@@ -109,8 +109,8 @@ impl BandwidthKernel {
         (length * element) as u64
     }
 
-    /// Runs one pass over the arrays. The result depends on all values that were read, so that the compiler cannot
-    /// remove a read. `seed` determines the order of random reads.
+    /// Runs one pass over the arrays. The result of read and random depends on all values that were read, so that the
+    /// compiler cannot remove a read. `seed` determines the order of random reads.
     pub fn run_pass(self, instructions: InstructionSet, arrays: &mut StreamArrays, seed: u64) -> u64 {
         match self {
             BandwidthKernel::Random => scalar::read_random_cache_lines(arrays.a, seed),
@@ -130,8 +130,8 @@ impl BandwidthKernel {
     }
 }
 
-/// Reads `part` repeatedly, with `pause` idle loop iterations after each KiB, until `stop` is set. Returns the number
-/// of bytes read.
+/// Reads `part` repeatedly, with `pause` idle loop iterations after each KiB, until `stop` is set; returns at once if
+/// `part` is empty. Returns the number of bytes read.
 pub(crate) fn read_with_pauses(part: &[f64], pause: u32, stop: &AtomicBool) -> u64 {
     let mut read = 0;
     let mut sum = 0u64;

@@ -9,7 +9,8 @@ use crate::profile::BandwidthKernel;
 /// the accesses of each lap lie between those of earlier laps.
 const STRIDE_REMAINDER: usize = 624;
 
-/// Runs a kernel that goes through the arrays from front to back.
+/// Runs a kernel that goes through the arrays from front to back. Non-temporal kernels use normal stores here. Returns
+/// the sum of the bit patterns for read, else 0.
 #[inline(always)]
 pub(super) fn run_sequential(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
     match kernel {

@@ -35,8 +35,8 @@ pub(super) fn run_sequential_avx512(
     unsafe { with_avx512(kernel, a, b, c, q) }
 }
 
-/// Defines the kernels of one instruction set: the scalar loops, and non-temporal stores of vectors with `$lanes`
-/// elements.
+/// Defines the kernels of one instruction set: loops over vectors with `$lanes` elements, non-temporal stores of such
+/// vectors, and the scalar loops for read and write.
 macro_rules! kernels {
     (
         $feature:literal, $lanes:literal, $load:ident, $set:ident, $store:ident, $keep:ident, $mul:ident, $add:ident;

@@ -46,7 +46,8 @@ impl MeasurementBuffers {
         Ok(self.chain.as_mut().map(|(_, lines)| first_lines(lines, job.chain_bytes)).unwrap_or_default())
     }
 
-    /// Returns sets of arrays for threads on `nodes`. Allocates the arrays if necessary.
+    /// Returns sets of arrays for threads on `nodes`, one node per thread. `bytes` is the size of all arrays together.
+    /// Allocates the arrays if necessary.
     pub(super) fn prepare_stream_arrays(
         &mut self,
         spot: &MemoryLocation,

@@ -114,7 +114,7 @@ pub struct LoadedLatencyJob {
 pub struct PlanOptions {
     /// Name of the plan.
     pub name: String,
-    /// Maximum expected time of all jobs in seconds. Jobs are dropped until the plan fits.
+    /// Maximum expected time of all jobs in seconds. Jobs are dropped until the plan fits, or none can be dropped.
     pub budget_s: f64,
     /// Number of pointer chain sizes per doubling of the size.
     pub sizes_per_octave: u32,
@@ -147,7 +147,7 @@ impl PlanOptions {
         }
     }
 
-    /// Options of a full plan: all measurements, within ten minutes.
+    /// Options of a full plan: all measurements that fit into ten minutes.
     pub fn full_plan() -> PlanOptions {
         PlanOptions {
             name: "full".into(),
@@ -199,8 +199,8 @@ pub enum Error {
 }
 
 impl MeasurementPlan {
-    /// Plans the measurements of a machine within the options `wish`. Drops jobs until the expected time fits the time
-    /// budget.
+    /// Plans the measurements of a machine within the options `wish`. Drops jobs and repetitions until the expected
+    /// time fits the time budget, or nothing more can be dropped.
     ///
     /// # Errors
     /// The process may use no CPU or no memory, or a node has too little free memory.
@@ -274,7 +274,7 @@ impl PlanBuilder<'_> {
     }
 
     /// Adds latency jobs with memory on `memory_node`: all chain sizes from the nearest CPUs; at a reduction level
-    /// above 0 only the largest size from other CPUs.
+    /// above 0 only the largest size from other CPUs, from level 2 on in one page kind.
     fn add_latency_jobs(&mut self, memory_node: u32) {
         let buffer = self.sizes.max_chain_bytes(memory_node);
         let steps = if self.reduction_level < MAX_REDUCTION_LEVEL {
@@ -319,7 +319,7 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// Adds bandwidth jobs of all node pairs with memory on `memory_node`.
+    /// Adds bandwidth and loaded latency jobs of all node pairs with memory on `memory_node`.
     fn add_bandwidth_jobs(&mut self, memory_node: u32) {
         let nearest = sizes::cpu_nodes_by_distance(self.topology, memory_node);
         let bytes = self.sizes.arrays_bytes_for_node(memory_node);
@@ -385,7 +385,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Adds contention jobs: more and more threads of the whole machine on the memory of one node.
+    /// Adds contention jobs: more and more threads of the whole machine on the memory of one node. From reduction
+    /// level 2 on only for the first node.
     fn add_node_contention_jobs(&mut self, memory_node: u32) {
         let first = self.topology.allowed_memory_nodes().smallest_id() == Some(memory_node);
         if self.reduction_level < 2 || first {
@@ -415,7 +416,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Adds jobs in which all threads use memory that is distributed over all nodes.
+    /// Adds jobs in which threads of all nodes use memory that is distributed over all nodes, or memory of their own
+    /// nodes.
     fn add_interleaved_jobs(&mut self) {
         let nodes = self.topology.allowed_memory_nodes();
         let (Some(first), Some(&pages)) = (nodes.smallest_id(), self.sizes.page_kinds().first()) else { return };

@@ -127,8 +127,8 @@ impl BufferSizeLimits {
         (BUFFER_TO_CACHE_RATIO * self.caches[self.caches.len() - 1]).next_power_of_two()
     }
 
-    /// Bytes of the largest pointer chain on node `node`: 4 times the largest data cache, rounded up to a power of two,
-    /// but at most the buffer limit of the plan and a quarter of the available bytes.
+    /// Bytes of the largest pointer chain on node `node`: 4 times a last-level cache, rounded up to a power of two, but
+    /// at most the buffer limit of the plan and a quarter of the available bytes, rounded down to a power of two.
     pub(super) fn max_chain_bytes(&self, node: u32) -> u64 {
         let most = (self.available_bytes_on(node) / 4).min(self.max_buffer_bytes).max(MIN_CHAIN_BYTES);
         self.preferred_chain_bytes().min(1 << most.ilog2())

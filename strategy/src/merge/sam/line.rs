@@ -15,7 +15,7 @@ const NOT_PRIMARY_FLAGS: u16 = 0x900;
 /// A SAM record: its name, whether it is primary, and its text.
 #[derive(Debug)]
 pub(super) struct SamRecordLine<'a> {
-    /// Name of the read (QNAME).
+    /// Name of the read (QNAME) without a final `/` and digit.
     pub name: &'a [u8],
     /// Whether the record is neither secondary nor supplementary.
     pub primary: bool,
@@ -32,7 +32,7 @@ fn format_error(what: &str, text: &[u8]) -> AlignerOutputError {
 }
 
 impl<'a> SamRecordLine<'a> {
-    /// Parses a line with its line end. Checks positions and the names of reference sequences.
+    /// Parses a line with its line end. Checks the mandatory fields, including the names of reference sequences.
     ///
     /// # Errors
     /// The line is not a valid record, or names a sequence that is not in the header.

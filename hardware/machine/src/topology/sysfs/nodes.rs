@@ -141,7 +141,8 @@ pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
     gpus.iter().filter_map(status).collect()
 }
 
-/// Reads memory, huge page pools and distances of the nodes `ids`.
+/// Reads memory, huge page pools, distances, and latency and bandwidth according to firmware of the nodes `ids`. `cpus`
+/// has the CPUs of each node.
 pub(super) fn read_nodes(
     reader: &RecordingReader<'_>,
     ids: &IdSet,
@@ -188,7 +189,8 @@ fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result
 
 /// Reads total and free memory of all nodes. If one node has no usable file, its memory is the system's memory minus
 /// that of all other nodes. If several nodes have no usable file, they are assumed to have no memory; if no node has a
-/// usable file, the first node is assumed to have all memory.
+/// usable file, the first node is assumed to have all memory. The only node of a machine gets the system's memory if
+/// its file has less by more than 1/64.
 fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
     let system = read_total_and_free_bytes(reader, SYSTEM);
