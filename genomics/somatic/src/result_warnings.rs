@@ -241,13 +241,9 @@ fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Optio
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
 
-<<<<<<< HEAD
-/// Returns a warning if the normal has somatic changes, as a tumour has, and one of the tumours has hardly any.
-=======
-/// Returns a warning if the normal has somatic changes, as a tumour has, and the first tumour has hardly any. The
-/// results are withheld if the contamination of the normal is known, so that the changes are not alleles of another
-/// person.
->>>>>>> afb71e505e945117589f98573bfc55d3957e851d
+/// Returns a warning if the normal has somatic changes, as a tumour has, and one of the tumours has hardly any. The
+/// results are withheld if the changes are many and the contamination of the normal is known, so that they are not
+/// alleles of another person.
 fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     let is_passed = |event: &&Event| event.calls[0].genotype.filters.is_empty();
     let num_passed = finished.events.iter().filter(is_passed).count();
