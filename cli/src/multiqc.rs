@@ -194,7 +194,7 @@ pub(crate) fn build_call_sections(
 ) -> Vec<MultiqcSection> {
     let rows: Vec<String> = outcome.samples.iter().map(|sample| row_name(sample, folder)).collect();
     let others = || outcome.other_tumours.iter();
-    let mut general = general_section();
+    let (mut general, mut warnings_table) = (general_section(), warnings_section());
     let tumours = [&outcome.libraries.tumor].into_iter().chain(others().map(|other| &other.libraries.tumor));
     let first = usize::from(!outcome.has_normal);
     for (row, library) in rows.iter().zip([&outcome.libraries.normal].into_iter().chain(tumours)).skip(first) {
@@ -252,8 +252,17 @@ pub(crate) fn build_call_sections(
         }
         calls.rows.entry(first.clone()).or_default();
         general.set_value(first, "calls", Some(passed.values().sum::<u64>()));
+        let warnings: Vec<&str> = outcome.warnings.iter().map(|warning| &*warning.message).collect();
+        general.set_value(first, "warnings", Some(warnings.len()));
+        warnings_table.set_value(first, "messages", (!warnings.is_empty()).then(|| warnings.join("; ")));
     }
-    vec![general, pair, calls, spectrum]
+    vec![general, warnings_table, pair, calls, spectrum]
+}
+
+fn warnings_section() -> MultiqcSection {
+    let about = "Reasons why the calls may not be valid. Samples without warnings are not listed.";
+    let columns = vec![Column("messages", "Warnings", "warnings about the inputs and the results", "word", 0, None)];
+    MultiqcSection::new("warnings", SectionKind::Table { name: "Warnings", about, columns })
 }
 
 fn general_section() -> MultiqcSection {
@@ -261,6 +270,7 @@ fn general_section() -> MultiqcSection {
         "general",
         SectionKind::General(vec![
             Column("calls", "Calls", "somatic calls that passed", "", 0, None),
+            Column("warnings", "Warnings", "warnings about the inputs and the results", "", 0, None),
             Column("purity", "Purity", "share of tumour cells in the tumour sample", "%", 0, Some(100.0)),
             Column("contamination", "Contamination", "share of DNA of another person", "%", 1, Some(10.0)),
             Column("depth", "k-mer depth", "modal depth of single-copy k-mers", "x", 0, None),

@@ -21,7 +21,7 @@ fn pair(name: &str, seed: &str) -> Data {
 
 /// Asserts that the call fails with these words and writes nothing, and that with `--force` the results carry them.
 #[track_caller]
-fn assert_withheld(data: &Data, out: &Path, topic: &str, words: &str) {
+pub fn assert_withheld(data: &Data, out: &Path, topic: &str, words: &str) {
     let ended = run(data.call(out));
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains(words) && ended.stderr.contains("--force"), "{}", ended.stderr);
@@ -51,6 +51,8 @@ fn a_good_pair_has_no_warning() {
     assert_eq!(summary["warnings"], Value::Array(Vec::new()));
     let header = String::from_utf8(gunzip(&called().join("somatic.vcf.gz"))).expect("UTF-8");
     assert!(!header.contains("genumaWarning"));
+    let pair = header.lines().find_map(|line| line.strip_prefix("##genumaPair=<ID=")).expect("a line");
+    assert!(pair.contains(",Normal=") && pair.contains(",NormalKmerDepth=") && pair.contains(",Relation="), "{pair}");
     assert!(!fs::read_to_string(called().join("report.html")).expect("a report").contains("class=\"warning\""));
 }
 
@@ -75,11 +77,14 @@ fn a_part_of_the_reference_withholds_the_results() {
 /// A pair that is large enough to say that the normal has no DNA of another person.
 fn large_pair() -> &'static Data {
     static MADE: SharedFixture<Data> = SharedFixture::new();
-    MADE.get_or_init(|| {
-        let size = ["--genome-length", "1000000", "--contigs", "2", "--seed", "23"];
-        let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];
-        Data::simulate("large", &[&size[..], &changes].concat())
-    })
+    MADE.get_or_init(|| simulate_large_pair("large", &[]))
+}
+
+#[track_caller]
+fn simulate_large_pair(name: &str, options: &[&str]) -> Data {
+    let size = ["--genome-length", "1000000", "--contigs", "2", "--seed", "23"];
+    let changes = ["--snvs", "60", "--indels", "10", "--svs", "0", "--purity", "0.6"];
+    Data::simulate(name, &[&size[..], &changes, options].concat())
 }
 
 #[test]
@@ -96,6 +101,68 @@ fn exchanged_samples_withhold_the_results() {
     run(own.call(&out)).assert_success();
     assert_eq!(json(&out.join("summary.json"))["warnings"], Value::Array(Vec::new()));
     assert!(filters(&out).iter().filter(|filter| *filter == "PASS").count() > 40);
+}
+
+#[test]
+fn a_normal_exchanged_with_the_second_tumour_withholds_the_results() {
+    let own = large_pair();
+    // Other reads of the same tumour and normal.
+    let again = simulate_large_pair("large-again", &["--reads-seed", "24"]);
+    let exchanged = Data { normal: again.tumor, ..own.clone() };
+    let out = scratch("exchanged-second-calls");
+    let second = ["--tumor", text(&own.normal[0]), text(&own.normal[1])];
+    let ended = run(exchanged.call_with(&out, &second));
+    assert!(ended.code == Some(1) && ended.stderr.contains("tumour TUMOR_2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("swapped"), "{}", ended.stderr);
+}
+
+#[test]
+fn exchanged_samples_with_few_changes_have_a_warning() {
+    let size = ["--genome-length", "200000", "--contigs", "1", "--seed", "31", "--depth-tumor", "40"];
+    let few = Data::simulate("few", &[&size[..], &["--snvs", "14", "--indels", "4", "--purity", "0.8"]].concat());
+    let exchanged = Data { tumor: few.normal.clone(), normal: few.tumor.clone(), ..few };
+    let out = scratch("few-calls");
+    run(exchanged.call(&out)).assert_success();
+    assert_warned(&out, "exchanged_samples", "were swapped");
+}
+
+#[test]
+fn the_reference_of_another_genome_withholds_the_results_of_a_tumour_only_call() {
+    let other = pair("tumour-only-reference", "22").reference.expect("a reference");
+    let own = pair("tumour-only", "21");
+    let out = scratch("tumour-only-calls");
+    let call = ["call", "--tumor", text(&own.tumor[0]), text(&own.tumor[1]), "--reference", text(&other)];
+    let ended = run([&call[..], &["-o", text(&out)]].concat());
+    assert!(ended.code == Some(1) && ended.stderr.contains("missing in the reference"), "{}", ended.stderr);
+    assert!(names(&out).iter().all(|name| name == ".work"), "{:?}", names(&out));
+}
+
+#[test]
+fn shallow_samples_withhold_the_results() {
+    let size = ["--genome-length", "200000", "--contigs", "1", "--seed", "32"];
+    let depths = |tumour, normal| ["--depth-tumor", tumour, "--depth-normal", normal];
+    let shallow = Data::simulate("shallow", &[size, depths("3", "2")].concat());
+    assert_withheld(&shallow, &scratch("shallow-calls"), "shallow_sample", "is too shallow");
+    let little = Data::simulate("little", &[size, depths("30", "7")].concat());
+    let out = scratch("little-calls");
+    run(little.call(&out)).assert_success();
+    assert_warned(&out, "shallow_sample", "the normal is too shallow");
+}
+
+#[test]
+fn short_reads_have_a_warning_or_withhold_the_results() {
+    let size =
+        ["--genome-length", "100000", "--contigs", "1", "--seed", "33", "--snvs", "5", "--indels", "0", "--svs", "0"];
+    let of_length =
+        |length: &str| Data::simulate(&format!("short-{length}"), &[&size[..], &["--read-length", length]].concat());
+    let out = scratch("short-calls");
+    let short = of_length("36");
+    run(short.call(&out)).assert_success();
+    assert_warned(&out, "short_reads", "k is 21");
+    let ended = run(short.call_with(&scratch("strict-calls"), &["--strict"]));
+    assert!(ended.code == Some(1) && ended.stderr.contains("because of --strict"), "{}", ended.stderr);
+    let ended = run(of_length("25").call(&scratch("shorter-calls")));
+    assert!(ended.code == Some(1) && ended.stderr.contains("mean read length is 25"), "{}", ended.stderr);
 }
 
 #[test]

@@ -186,6 +186,7 @@ impl<'a> CallOutputs<'a> {
             provenance: &job.provenance,
             has_screen: job.screen.is_some(),
         });
+        vcf::add_pair_lines(&mut header, &finished.samples, &finished.depths, &finished.sample_summaries);
         vcf::add_warning_lines(&mut header, &warnings);
         let mut screened_calls = Vec::new();
         if let Some(path) = &job.screen {

@@ -33,6 +33,20 @@ pub enum Relation {
     Unknown,
 }
 
+impl Relation {
+    /// The name in `summary.json` and in VCF headers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::Same => "same",
+            Relation::Relatives => "relatives",
+            Relation::Unrelated => "unrelated",
+            Relation::Different => "different",
+            Relation::SameOrRelatives => "same_or_relatives",
+            Relation::Unknown => "unknown",
+        }
+    }
+}
+
 /// Result of the identity test of two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct IdentityResult {

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 
+use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 
+use crate::candidate_kmer::KmerDepths;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
 use crate::inserted_element::ElementSource;
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
+use crate::sample_summary::SampleSummary;
 use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
 
 /// What a VCF header contains besides the fixed lines.
@@ -142,6 +145,38 @@ fn insert_header_lines(header: &mut String, lines: &str) {
 /// Adds a line `##genumaWarning=` for each warning to a VCF header.
 pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
     let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
+    insert_header_lines(header, &lines);
+}
+
+/// Adds a line `##genumaPair=` for each tumour to a VCF header: the relation of tumour and normal by their alleles, their
+/// k-mer depths, and their contamination (share of DNA of another person), as far as these are known. Adds nothing in a
+/// tumour-only call.
+pub fn add_pair_lines(header: &mut String, samples: &SampleNames, depths: &KmerDepths, summaries: &[SampleSummary]) {
+    if !samples.has_normal() {
+        return;
+    }
+    let names = samples.names();
+    let mut lines = String::new();
+    for (tumour, summary) in (usize::from(TUMOUR_SAMPLE)..).zip(summaries) {
+        let depth = |sample: usize| depths.kmer.get(sample).copied().unwrap_or(0.0);
+        let _ = write!(
+            lines,
+            "##genumaPair=<ID={},Normal={},KmerDepth={},NormalKmerDepth={}",
+            names[tumour],
+            names[0],
+            depth(tumour),
+            depth(0)
+        );
+        if let Some(pair) = &summary.pair {
+            let _ = write!(lines, ",Relation={}", pair.identity.relation.name());
+            for (key, contamination) in ["NormalContamination", "Contamination"].iter().zip(&pair.contamination) {
+                if let Some(found) = contamination {
+                    let _ = write!(lines, ",{key}={:.4}", found.share.value);
+                }
+            }
+        }
+        lines.push_str(">\n");
+    }
     insert_header_lines(header, &lines);
 }
 
