@@ -141,9 +141,9 @@ fn the_reference_of_another_genome_withholds_the_results_of_a_tumour_only_call()
 fn shallow_samples_withhold_the_results() {
     let size = ["--genome-length", "200000", "--contigs", "1", "--seed", "32"];
     let depths = |tumour, normal| ["--depth-tumor", tumour, "--depth-normal", normal];
-    let shallow = Data::simulate("shallow", &[size, depths("3", "2")].concat());
+    let shallow = Data::simulate("shallow", &[&size[..], &depths("3", "2")].concat());
     assert_withheld(&shallow, &scratch("shallow-calls"), "shallow_sample", "is too shallow");
-    let little = Data::simulate("little", &[size, depths("30", "7")].concat());
+    let little = Data::simulate("little", &[&size[..], &depths("30", "7")].concat());
     let out = scratch("little-calls");
     run(little.call(&out)).assert_success();
     assert_warned(&out, "shallow_sample", "the normal is too shallow");
