@@ -119,8 +119,8 @@ pub struct StructuralVariantFields {
     /// HOMSEQ: bases of the microhomology on the forward strand; `None` if there is no microhomology, or if the
     /// reference does not have the same bases at both ends.
     pub homology_bases: Option<Vec<u8>>,
-    /// SVINSSEQ: bases inserted at the junction, for breakends on the forward strand, for symbolic alleles as in
-    /// `Change::Junction`.
+    /// SVINSSEQ: bases inserted at the junction, on the forward strand; for an inversion in the direction from its first
+    /// to its second breakend.
     pub inserted: Vec<u8>,
     /// The junctions of the event, each once: of two mate breakend records only the first contains the junction.
     /// Positions are 0-based.
@@ -281,12 +281,17 @@ impl RecordBuilder<'_> {
         // The event is [from, to) in 0-based coordinates. The 1-based POS is `from`, unless the event is at the start
         // of the sequence.
         let len = (to - from) as i64;
+        // A junction is stored in the direction away from its first end, which for a duplication is the reverse strand.
+        let inserted = match self.event_calls.class {
+            EventClass::Dup => reverse_complement(inserted),
+            _ => inserted.to_vec(),
+        };
         let structural = StructuralVariantFields {
             len: Some(if self.event_calls.class == EventClass::Del { -len } else { len }),
             end: Some(to),
             homology,
             homology_bases: self.find_homology_bases(ends, homology),
-            inserted: inserted.to_vec(),
+            inserted,
             junctions: self.event_calls.calls.iter().filter_map(|call| junction_ends(&call.change)).collect(),
             ..StructuralVariantFields::default()
         };
