@@ -119,7 +119,8 @@ fn a_normal_exchanged_with_the_second_tumour_withholds_the_results() {
 #[test]
 fn exchanged_samples_with_few_changes_have_a_warning() {
     let size = ["--genome-length", "200000", "--contigs", "1", "--seed", "31", "--depth-tumor", "40"];
-    let few = Data::simulate("few", &[&size[..], &["--snvs", "14", "--indels", "4", "--purity", "0.8"]].concat());
+    let few =
+        Data::simulate("few", &[&size[..], &["--snvs", "14", "--indels", "4", "--svs", "0", "--purity", "1"]].concat());
     let exchanged = Data { tumor: few.normal.clone(), normal: few.tumor.clone(), ..few };
     let out = scratch("few-calls");
     run(exchanged.call(&out)).assert_success();
@@ -139,7 +140,8 @@ fn the_reference_of_another_genome_withholds_the_results_of_a_tumour_only_call()
 
 #[test]
 fn shallow_samples_withhold_the_results() {
-    let size = ["--genome-length", "200000", "--contigs", "1", "--seed", "32"];
+    let size =
+        ["--genome-length", "200000", "--contigs", "1", "--seed", "32", "--snvs", "20", "--indels", "0", "--svs", "0"];
     let depths = |tumour, normal| ["--depth-tumor", tumour, "--depth-normal", normal];
     let shallow = Data::simulate("shallow", &[&size[..], &depths("3", "2")].concat());
     assert_withheld(&shallow, &scratch("shallow-calls"), "shallow_sample", "is too shallow");

@@ -7,7 +7,6 @@ use genuma_pair::identity::{IdentityResult, Relation};
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
-use crate::candidate_kmer::median_kmer_depth;
 use crate::event::Event;
 use crate::genotyping::FinishedCall;
 use crate::ledger::{
@@ -92,21 +91,19 @@ const MIN_EXCHANGED_RATIO: u64 = 10;
 /// value misses purer tumours.
 const MIN_MINOR_TO_BALANCED_RATIO: f64 = 0.25;
 
-/// Minimum k-mer depth of a sample for a call without a warning. Chosen: a candidate k-mer needs three reads in the
-/// tumour, and a root eight in the normal, so that below this depth most variants are missed. A higher value warns of
-/// more samples.
-const MIN_KMER_DEPTH: f64 = 8.0;
-/// Minimum k-mer depth of a sample for results that are not withheld. Chosen: below it the normal has no read at many
-/// sites, and the peak of the k-mer spectrum cannot be distinguished from sequencing errors. A higher value withholds the results
-/// of more samples.
-const MIN_MEANINGFUL_KMER_DEPTH: f64 = 3.0;
+/// Minimum depth of a sample for a call without a warning. Chosen: at lower depth many heterozygous variants have no read
+/// or one. A higher value warns of more samples.
+const MIN_DEPTH: f64 = 8.0;
+/// Minimum depth of a sample for results that are not withheld. Chosen: at lower depth the normal has no read at many
+/// sites, and most variants of a tumour have no second read. A higher value withholds the results of more samples.
+const MIN_MEANINGFUL_DEPTH: f64 = 4.0;
 
 /// Maximum number of calls that pass, for a warning that samples with few changes are exchanged. Chosen: exchanged
 /// samples have no somatic changes but those of blood cells.
 const MAX_CALLS_OF_EXCHANGED_SAMPLES: usize = 2;
 
-/// Determines the warnings on a finished call, of all topics that are not known from the inputs alone; empty if nothing is
-/// wrong.
+/// Determines the warnings on a finished call, of all topics that are not known from the inputs alone; empty if nothing
+/// is wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let shallow = find_shallow_samples(finished);
     if shallow.iter().any(|warning| warning.withholds_results) {
@@ -127,20 +124,15 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
 /// because the normal covers too little. The results are withheld if a sample has hardly any reads.
 fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
     let first = usize::from(!finished.samples.has_normal());
-    let depth = |sample: usize| {
-        let peak = finished.depths.kmer.get(sample).copied().unwrap_or(0.0);
-        let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth(sample));
-        peak.max(median_kmer_depth(&finished.spectra[sample])).max(on_target)
-    };
-    let depths = (first..finished.spectra.len()).map(|sample| (sample, depth(sample)));
+    let depths = (first..finished.spectra.len()).map(|sample| (sample, max_depth_estimate(finished, sample)));
     let mut warnings: Vec<ResultWarning> = depths
-        .filter(|(_, depth)| *depth < MIN_KMER_DEPTH)
+        .filter(|(_, depth)| *depth < MIN_DEPTH)
         .map(|(sample, depth)| ResultWarning {
             topic: WarningTopic::ShallowSample,
-            withholds_results: depth < MIN_MEANINGFUL_KMER_DEPTH,
+            withholds_results: depth < MIN_MEANINGFUL_DEPTH,
             message: format!(
-                "the {} is too shallow: its reads have most k-mers only {depth:.0} times, so most variants are missed; sequence \
-                 it deeper, or check that all of its files were given",
+                "the {} is too shallow: its depth is about {depth:.0}, so variants are missed; sequence it deeper, or check that \
+                 all of its files were given",
                 finished.samples.display_name(sample)
             ),
         })
@@ -154,6 +146,31 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
         warnings.push(ResultWarning::new(WarningTopic::ShallowSample, message));
     }
     warnings
+}
+
+/// The largest of the estimates of a sample's depth, so that only samples that are shallow by all estimates count as
+/// shallow: bases divided by the length of the reference, which is too low for targeted assays; the multiplicity that half
+/// of the k-mer occurrences exceed, which is too low for reads with many errors; and the depth on the targets.
+fn max_depth_estimate(finished: &FinishedCall, sample: usize) -> f64 {
+    let genome: usize = finished.genome.contigs.iter().map(|contig| contig.seq.len()).sum();
+    let on_genome = match finished.on_reference {
+        true => finished.bases[sample] as f64 / genome.max(1) as f64,
+        false => 0.0,
+    };
+    let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth(sample));
+    on_genome.max(median_multiplicity(&finished.spectra[sample])).max(on_target)
+}
+
+/// The multiplicity that half of the k-mer occurrences of a spectrum exceed; 0 for an empty spectrum.
+fn median_multiplicity(spectrum: &[u64]) -> f64 {
+    let occurrences = || spectrum.iter().zip(0u64..).map(|(kmers, multiplicity)| kmers * multiplicity);
+    let half = occurrences().sum::<u64>() / 2;
+    let mut sum = 0;
+    let exceeds_half = |occurrences: u64| {
+        sum += occurrences;
+        sum > half
+    };
+    occurrences().map(exceeds_half).position(|exceeds| exceeds).unwrap_or(0) as f64
 }
 
 /// Returns a warning if most k-mers of the tumour are missing in the normal or, in a call without a normal, in the
@@ -271,10 +288,11 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
     })
 }
 
-/// Whether the first sample has changes and the second has none. Unlike [`has_changes_of_tumour`] this includes pure
+/// Whether the first sample has changes and the second has hardly any. Unlike [`has_changes_of_tumour`] this includes pure
 /// tumours, whose changes are balanced, and samples in which another sample lost a part of the genome.
 fn has_all_changes(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
-    first.minor + first.balanced >= MIN_EXCHANGED_ROOTS && second.minor + second.balanced == 0
+    let [first, second] = [first, second].map(|own| own.minor + own.balanced);
+    first >= MIN_EXCHANGED_ROOTS && first >= MIN_EXCHANGED_RATIO * second
 }
 
 /// Whether the first sample has somatic changes, as a tumour has, that the second sample lacks.
@@ -344,6 +362,16 @@ mod tests {
         assert_eq!(found(&[Relation::Same, Relation::Unrelated], None), Some(true));
         assert_eq!(found(&[Relation::Relatives], None), Some(false));
         assert_eq!(found(&[Relation::Relatives], Some(4e-4)), Some(true));
+    }
+
+    #[test]
+    fn half_of_the_occurrences_exceed_the_median_multiplicity() {
+        let median = |spectrum: &[u64]| median_multiplicity(spectrum) as u64;
+        assert_eq!([median(&[]), median(&[0, 0, 0])], [0, 0]);
+        // Shallow: most k-mers occur once to three times, and some repeats often.
+        assert_eq!(median(&[0, 500, 400, 300, 5, 0, 1, 0, 0, 2]), 2);
+        // 40 % of the occurrences are errors.
+        assert_eq!(median(&[0, 2_000, 0, 0, 0, 20, 50, 100, 250, 10]), 7);
     }
 
     #[test]
