@@ -406,8 +406,9 @@ impl AtomicFileSet {
         self.stale.push(path.into());
     }
 
-    /// Writes all files to the disk (fsync), then renames all to their final names, replacing existing files. A signal
-    /// ends the process only afterwards.
+    /// Writes all files to the disk (fsync), then renames all to their final names in the order in which they were added,
+    /// replacing existing files. A signal ends the process only afterwards. If the process is killed between two renames,
+    /// each name has its old or its new file.
     ///
     /// # Errors
     /// A system call failed, for example because the disk is full; all existing files are then as they were before.
