@@ -182,7 +182,7 @@ def pairs_of(samples) {
             normal: n.collect { name_of(it) },
             options: options.collectEntries { name, path -> [name, name_of(path)] },
             signatures: signatures ? name_of(signatures) : null,
-            folders: (inputs + [signatures]).findAll().collect { it.toAbsolutePath().normalize().parent.toString() }.unique().sort(),
+            folders: folders_of((inputs + [signatures]).findAll()),
         ]
     }
 }
@@ -194,11 +194,27 @@ def quoted(word) {
     "'" + word.toString().replace("'", "'\\''") + "'"
 }
 
-// Since files are passed by name, a container has to be given their folders.
+// How the container engine is given a folder, and the characters that separate the parts of that option; null without a container.
+def mount_option() {
+    def volume = [format: '-v %1$s:%1$s', separators: /:/]
+    def bind = [format: '-B %1$s', separators: /[:,]/]
+    [docker: volume, podman: volume, apptainer: bind, singularity: bind][workflow.containerEngine]
+}
+
+// Folders that a container has to be given, since files are passed by name; an end if one cannot be given.
+def folders_of(paths) {
+    def work = workflow.workDir.scheme == 'file' ? [workflow.workDir.toString()] : []
+    def folders = work + paths.collect { it.toAbsolutePath().normalize().parent.toString() }.sort()
+    def mount = mount_option()
+    def wrong = folders.find { mount && it =~ mount.separators }
+    if (wrong) error("${wrong}: ${workflow.containerEngine} cannot be given a folder with ':' or ',' in its name: give the files in it by another path")
+    folders.unique()
+}
+
+// The options that give a container these folders. Nextflow pastes them into a shell script.
 def mounts(pair) {
-    def at = [workflow.workDir.scheme == 'file' ? workflow.workDir.toString() : null] + pair.folders
-    def how = [docker: '-v %1$s:%1$s', podman: '-v %1$s:%1$s', apptainer: '-B %1$s', singularity: '-B %1$s'][workflow.containerEngine]
-    how ? at.findAll().unique().collect { String.format(how, it) }.join(' ') : ''
+    def mount = mount_option()
+    mount ? pair.folders.collect { String.format(mount.format, quoted(it)) }.join(' ') : ''
 }
 
 // What runs a step, and a word on what to do when the run folder has gone.
@@ -408,7 +424,7 @@ process MULTIQC {
     if command -v ${quoted(params.multiqc)} >/dev/null; then
       ${quoted(params.multiqc)} . --filename multiqc_report.html
     else
-      echo "${params.multiqc} is not installed: there is no common report" >&2
+      echo ${quoted(params.multiqc + ' is not installed: there is no common report')} >&2
     fi
     """
 }
@@ -441,7 +457,7 @@ process ALIGN {
     tuple val(sample), path("${sample.sample}.bam"), path("${sample.sample}.bam.bai")
 
     script:
-    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}${params.platform ? "\\tPL:${params.platform}" : ''}'" }
+    def groups = sample.lanes.collect { "-R " + quoted("ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}${params.platform ? "\\tPL:${params.platform}" : ''}") }
     """
     ${quoted(params.genuma)} align ${quoted(reference)} ${reads} ${groups.join(' ')} --threads ${task.cpus} ${params.align_args} -o ${sample.sample}.bam
     """
@@ -477,7 +493,7 @@ workflow {
     }
     if (params.strict && params.force) error('--strict and --force exclude each other')
     if (params.align && !params.reference) error('--align wants --reference')
-    if (workflow.workDir.toString() =~ /[\s'"\\$]/) error("the work directory ${workflow.workDir} has blanks or quotes in its name: say another with -work-dir")
+    if (workflow.workDir.toString() =~ /[\s'"\\$`]/) error("the work directory ${workflow.workDir} has blanks or quotes in its name: say another with -work-dir")
     def samples = samples_of(file(params.input))
 
     PLAN(Channel.fromList(pairs_of(samples)))

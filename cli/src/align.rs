@@ -385,11 +385,7 @@ impl Args {
         };
         let memory = self.memory.map_or_else(free, memory_limits::cap_to_machine_memory);
         if memory < MIN_SORT_MEMORY_BYTES {
-            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(MIN_SORT_MEMORY_BYTES));
-            return Err(UsageError(format!(
-                "{have} of memory is too little for sorting, which needs {need}: raise --memory"
-            ))
-            .into());
+            return Err(memory_limits::too_little_memory(memory, MIN_SORT_MEMORY_BYTES, "sorting needs", None).into());
         }
         if let Some(work) = &self.work {
             require_existing_folder(work, &format!("--work {}", work.display()))?;

@@ -6,6 +6,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use mimalloc::MiMalloc;
 use rustix::param::page_size;
@@ -84,7 +85,7 @@ const KERNEL_SLACK_BYTES: u64 = 64 << 10;
 /// memory (`ulimit -v`) leaves too little. The kernel grows this stack on demand, and kills the program with SIGSEGV if
 /// the limit is then used up. The stacks of other threads are mapped when they start.
 pub(crate) fn reserve_main_stack() {
-    if let Some(limit) = address_space_limit_bytes() {
+    if let Some(limit) = getrlimit(Resource::As).current {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
         if pages * page_size() as u64 + STACK_BYTES as u64 + KERNEL_SLACK_BYTES > limit {
@@ -94,9 +95,39 @@ pub(crate) fn reserve_main_stack() {
     touch_stack();
 }
 
-/// Returns the limit of this process on address space (`ulimit -v`) in bytes; `None` without a limit.
-pub(crate) fn address_space_limit_bytes() -> Option<u64> {
-    getrlimit(Resource::As).current
+/// A limit of this process on memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MemoryLimit {
+    /// The limit in bytes.
+    pub(crate) bytes: u64,
+    /// What is limited, for messages.
+    pub(crate) subject: &'static str,
+    /// The command of the shell that sets the limit.
+    pub(crate) command: &'static str,
+}
+
+/// Returns the least of the limits of this process on address space and on data; `None` without a limit.
+pub(crate) fn memory_limit() -> Option<MemoryLimit> {
+    let limits = [
+        (Resource::As, "the address space of this process", "ulimit -v"),
+        (Resource::Data, "the memory for data of this process", "ulimit -d"),
+    ];
+    let limit =
+        |(resource, subject, command)| getrlimit(resource).current.map(|bytes| MemoryLimit { bytes, subject, command });
+    limits.into_iter().filter_map(limit).min_by_key(|limit| limit.bytes)
+}
+
+/// Whether the command that runs has the option `--memory`, which messages then name.
+static HAS_MEMORY_OPTION: AtomicBool = AtomicBool::new(false);
+
+/// Stores whether the command that runs has the option `--memory`.
+pub(crate) fn set_has_memory_option(has_option: bool) {
+    HAS_MEMORY_OPTION.store(has_option, Relaxed);
+}
+
+/// Whether the command that runs has the option `--memory`.
+pub(crate) fn has_memory_option() -> bool {
+    HAS_MEMORY_OPTION.load(Relaxed)
 }
 
 #[inline(never)]
@@ -118,16 +149,13 @@ fn exit_out_of_memory(bytes: usize) -> ! {
     signals::exit_after_failure(|| {
         // The message is formatted without allocating.
         let mut line = FixedLine { text: [0; 250], length: 0 };
-        let _ = write!(
-            line,
-            "genuma: error: out of memory ({} KiB requested): lower --threads or --memory, or raise the limit \
-             (ulimit -v",
-            bytes.div_ceil(1024)
-        );
-        if let Some(limit) = address_space_limit_bytes() {
-            let _ = write!(line, ": now {} KiB", limit / 1024);
-        }
-        let _ = writeln!(line, ", a container's memory) with more of it");
+        let options = if has_memory_option() { "--threads or --memory" } else { "--threads" };
+        let _ =
+            write!(line, "genuma: error: out of memory ({} KiB requested): lower {options}, ", bytes.div_ceil(1024));
+        let _ = match memory_limit() {
+            Some(limit) => writeln!(line, "or raise the limit ({}: now {} KiB)", limit.command, limit.bytes / 1024),
+            None => writeln!(line, "or raise the limit on memory of the container or batch job"),
+        };
         let _ = rustix::io::write(rustix::stdio::stderr(), &line.text[..line.length]);
     })
 }

@@ -444,6 +444,7 @@ fn check_inputs(
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }
+    job.known.as_ref().map_or(Ok(()), |known| known.check_file(&reference))?;
     if let Some(gff) = &job.gff {
         log_genes(gff, &gff.read_genes(&reference)?);
     }

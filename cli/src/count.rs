@@ -180,10 +180,9 @@ impl Args {
             BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64 + MEMORY_PER_FILE_BYTES * files as u64;
         let min_memory_bytes = reserve + 2 * min_memory_bytes(threads);
         if memory < min_memory_bytes {
-            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
-            return Err(UsageError(format!(
-                "{have} of memory is too little: {threads} threads need {need} or more; raise --memory or lower --threads"
-            )));
+            let subject = format!("{threads} threads need");
+            let alternative = Some("lower --threads");
+            return Err(memory_limits::too_little_memory(memory, min_memory_bytes, &subject, alternative));
         }
         debug!("{threads} threads, {} of memory", size_format::format_bytes(memory));
         let work = self.work.clone().unwrap_or_else(|| self.output_folder().to_path_buf());

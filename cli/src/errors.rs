@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use genuma_work::signals;
 
-use crate::{allocator, logging, size_format};
+use crate::allocator::{self, MemoryLimit};
+use crate::{logging, size_format};
 
 /// An error in the command line that the user gave. It ends the program with exit code 2, like the errors that the
 /// command-line parser finds.
@@ -102,20 +103,26 @@ pub(crate) fn install_thread_spawn_panic_hook() {
     }));
 }
 
-/// Returns advice for an error that was caused by lack of memory; empty for other errors. The advice names the limit on
-/// address space, if the process has one.
+/// Returns advice for an error that was caused by lack of memory; empty for other errors. The advice names the limit of
+/// the process on memory, if it has one, and the option `--memory`, if the command has it.
 fn memory_advice(error: &anyhow::Error) -> String {
     let is_refusal = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == ErrorKind::OutOfMemory)
     };
-    match (error.chain().any(is_refusal), allocator::address_space_limit_bytes()) {
-        (false, _) => String::new(),
-        (true, Some(limit)) => format!(
-            ": the address space of this process is limited to {} (ulimit -v, h_vmem of a batch system): lower --memory, or raise the limit",
-            size_format::format_bytes(limit)
-        ),
-        (true, None) => ": use less --memory, or a machine with more".to_owned(),
+    if !error.chain().any(is_refusal) {
+        return String::new();
     }
+    let option = if allocator::has_memory_option() { "lower --memory, or " } else { "" };
+    match allocator::memory_limit() {
+        Some(limit) => format!(": {}: {option}raise the limit", describe_memory_limit(limit)),
+        None => format!(": {option}use a machine with more memory"),
+    }
+}
+
+/// Returns a limit of this process on memory as a clause of a message.
+pub(crate) fn describe_memory_limit(limit: MemoryLimit) -> String {
+    let MemoryLimit { bytes, subject, command } = limit;
+    format!("{subject} is limited to {} ({command}, or a limit of the batch system)", size_format::format_bytes(bytes))
 }
 
 /// Formats an error in one line: its message, and those of its causes that the message does not contain.

@@ -57,7 +57,12 @@ impl ReadFileOptions {
     /// missing.
     pub(crate) fn parse_command(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
         let invocation = command_presets::parse_command(command).map_err(to_usage_error)?;
-        let invocation = match invocation.reads != ReadFiles::Unnamed && self.reads.is_empty() {
+        let names_reads = invocation.reads != ReadFiles::Unnamed;
+        if !names_reads && self.reads.is_empty() {
+            // A misspelt name of an aligner looks like a program whose reads are not named.
+            invocation.check_program_exists()?;
+        }
+        let invocation = match names_reads && self.reads.is_empty() {
             true => invocation,
             false => invocation
                 .with_reads(parse_reads(&self.reads, self.interleaved, self.single)?)

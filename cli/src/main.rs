@@ -52,7 +52,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use genuma_work::signals;
 
 /// Find somatic variants in tumour and normal reads, without aligning the reads.
@@ -108,11 +108,22 @@ fn build_command_parser() -> clap::Command {
     genuma.after_help(format!("More commands:\n{more}\n{after_help}"))
 }
 
-/// Parses a command line. Former names of commands are accepted.
+/// Parses a command line. Former names of commands are accepted. Stores whether the command has `--memory`, for messages.
 fn parse_command_line(args: impl Iterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = build_command_parser();
     let matches = command.try_get_matches_from_mut(former_command_names::replace_former_command_names(args))?;
+    allocator::set_has_memory_option(has_argument(&command, &matches, "memory"));
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Whether the subcommand of a parsed command line has this argument, given or not.
+fn has_argument(command: &clap::Command, matches: &ArgMatches, id: &str) -> bool {
+    match matches.subcommand() {
+        Some((name, matches)) => {
+            command.find_subcommand(name).is_some_and(|command| has_argument(command, matches, id))
+        }
+        None => command.get_arguments().any(|argument| argument.get_id() == id),
+    }
 }
 
 fn main() -> ExitCode {

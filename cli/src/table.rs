@@ -331,10 +331,8 @@ impl ResourceArgs {
         let reserve = BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64;
         let min_memory_bytes = reserve + (16 << 20) + 2 * page_bytes;
         if memory < min_memory_bytes {
-            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
-            return Err(UsageError(format!(
-                "{have} of memory is too little: {tables} tables need {need} or more: raise --memory"
-            )));
+            let subject = format!("{tables} tables need");
+            return Err(memory_limits::too_little_memory(memory, min_memory_bytes, &subject, None));
         }
         Ok(memory - reserve)
     }

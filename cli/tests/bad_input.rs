@@ -46,6 +46,21 @@ fn damaged_gzip() {
     assert!(!out.exists(), "a folder made in vain goes again");
 }
 
+/// Finding 18 of issue 46: a wrong file of known variants is found before the reads are counted.
+#[test]
+fn known_variants_are_checked_before_the_count() {
+    let folder = scratch("known");
+    let (known, out) = (folder.join("known.vcf"), folder.join("out"));
+    for (content, words) in [
+        ("<!DOCTYPE html>\n<html></html>\n", "known.vcf: line 1: not a VCF file"),
+        ("##fileformat=VCFv4.2\n##contig=<ID=mouse1>\n", "has contig \"mouse1\" and others, but none of the reference"),
+    ] {
+        fs::write(&known, content).expect("a file");
+        refused(&data().call_with(&out, &["--known", text(&known)]), 1, &[words]);
+        assert!(!out.exists(), "no unit has begun");
+    }
+}
+
 #[test]
 fn records_that_are_not_right() {
     let folder = scratch("records");

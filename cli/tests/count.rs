@@ -294,6 +294,11 @@ fn faults_are_told_and_leave_nothing() {
     refused(&["kmers", "count", cut, "-o", x], 1, &["c.fq.gz", "truncated"]);
     refused(&["kmers", "count", reads, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
     refused(&["kmers", "count", reads, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
+    refused(
+        &["kmers", "count", reads, "-o", x, "--memory", "8"],
+        2,
+        &["8 bytes of memory is too little", "write a unit"],
+    );
     refused(&["kmers", "count", reads, reads, "-o", x], 1, &["a.fq"]);
     refused(&["kmers", "count", reads, "-o", x, "--work", "/no/such"], 2, &["/no/such: is not a folder"]);
     let many: Vec<String> = (0..9).flat_map(|i| ["--sample".into(), format!("s{i}={reads}")]).collect();

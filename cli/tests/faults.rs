@@ -6,19 +6,28 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use common::{installed, scratch};
+use common::{data, genuma, installed, names, scratch, text};
 use genuma_faults::campaign_plan::{
     CampaignLimits, FaultTrial, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
 };
+use genuma_faults::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use genuma_faults::fault_test_runner::FaultTestRunner;
+use genuma_faults::shim::FaultShim;
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, all_test_cases};
 use genuma_faults::test_inputs::TestInput;
 
 /// Number of trials of a case; each is a run of about 100 ms.
 const EACH: usize = 16;
+
+/// The file that is the sign of a complete set of results.
+const SUMMARY: &str = "summary.json";
 
 /// Runs some trials of every case of these commands, the same each time.
 fn run_fixed_trials(verbs: &[&str]) {
@@ -88,6 +97,45 @@ fn run() {
 #[test]
 fn small_verbs() {
     run_fixed_trials(&["simulate", "evaluate", "topology", "man", "completions"]);
+}
+
+/// Finding 16 of issue 46: a kill between two renames leaves new and old files, but a new summary only if all are new.
+#[test]
+fn the_summary_of_a_call_is_renamed_last() {
+    let folder = scratch("renames");
+    let [out, work] = ["out", "work"].map(|name| folder.join(name));
+    let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
+    let shim = FaultShim::write_library_into(&folder).expect("a library");
+    let call = |at: Option<u64>| {
+        let mut command = genuma();
+        command.args(data().call_with(&out, &["--resume", "--threads", "2", "--work", text(&work)]));
+        let kind = SystemCallKind::Rename;
+        let fault = at.map(|at| InjectedFault { kind, what: FaultEffect::Kill, at, every: FaultRepetition::Once });
+        let under = format!("{}/", out.display());
+        shim.preload_into_command(&mut command, program, &under, &folder.join("page"), fault).expect("a page");
+        command.output().expect("genuma starts").status
+    };
+    // A new file has another inode, because the old one is there until all are renamed.
+    let inodes = || -> BTreeMap<String, u64> {
+        let visible = names(&out).into_iter().filter(|name| !name.starts_with('.'));
+        visible.map(|name| (name.clone(), fs::metadata(out.join(&name)).expect("a file").ino())).collect()
+    };
+    assert!(call(None).success());
+    let mut num_killed = 0;
+    loop {
+        let before = inodes();
+        let status = call(Some(num_killed + 1));
+        if status.success() {
+            break;
+        }
+        assert_eq!(status.signal(), Some(9), "{status}");
+        num_killed += 1;
+        let after = inodes();
+        assert!(after.keys().eq(before.keys()), "{after:?}");
+        let is_new = |name: &String| after[name] != before[name];
+        assert!(!is_new(&SUMMARY.to_owned()) || after.keys().all(is_new), "killed at rename {num_killed}: {after:?}");
+    }
+    assert!(num_killed as usize >= inodes().len(), "{num_killed} renames");
 }
 
 #[test]

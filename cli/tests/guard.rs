@@ -247,11 +247,18 @@ fn a_file_is_of_one_sample_with_a_valid_name() {
     let ended = run(two.call(&out));
     assert!(ended.code == Some(1) && ended.stderr.contains("is of the sample blood"), "{}", ended.stderr);
     // Names of files follow the rule of names of the command line.
-    for name in ["Jürgen", "a b", "<script>", &"x".repeat(300)] {
+    for name in ["Jürgen", "a b", "<script>", "a\x1b[31mb", ".", "-x", &"x".repeat(300)] {
         let odd = bam("odd.bam", &format!("@RG\tID:g0\tSM:{name}\n"), &[normal]);
         let ended = call_of(&odd, &tumour_bam, &out, &[]);
         assert!(ended.code == Some(1) && ended.stderr.contains("(SM) cannot be used"), "{}", ended.stderr);
-        assert!(ended.stderr.len() < 600, "{}", ended.stderr);
+        assert!(ended.stderr.len() < 600 && !ended.stderr.contains('\x1b'), "{}", ended.stderr);
+    }
+    // So do names before files.
+    for name in ["Tümör", "a b", "."] {
+        let named = Data { tumor: vec![format!("{name}={}", text(&tumour_bam)).into()], ..data().clone() };
+        let ended = run(named.call(&out));
+        let rule = format!("--tumor: the sample name '{name}' cannot be used: use letters, digits");
+        assert!(ended.code == Some(2) && ended.stderr.contains(&rule), "{}", ended.stderr);
     }
     let odd = bam("odd.bam", "@RG\tID:g0\tSM:a b\n", &[normal]);
     call_of(&odd, &tumour_bam, &out, &["--normal-name", "N"]).assert_success();

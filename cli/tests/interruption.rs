@@ -4,10 +4,13 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
-use common::{Data, RESULTS, assert_same, called, data, genuma, names, run, scratch};
+use common::{
+    Data, RESULTS, assert_private, assert_same, called, data, genuma, genuma_with_open_umask, names, run, scratch, text,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A run that has just begun a unit.
@@ -24,7 +27,13 @@ fn begin(out: &Path, unit: &str, options: &[&str]) -> Begun {
 
 /// Starts a call and waits until it logs this text.
 fn begin_call(call: &[String], says: &str) -> Begun {
-    let mut child = genuma().args(call).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    let mut command = genuma();
+    command.args(call);
+    begin_command(command, says)
+}
+
+fn begin_command(mut command: Command, says: &str) -> Begun {
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains(says) {
@@ -212,4 +221,21 @@ fn two_runs_do_not_share_a_work_folder() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("holds other files"), "{}", refused.stderr);
     assert_eq!(names(&taken), ["thesis.tex"]);
+}
+
+/// Finding 16 of issue 46: a work folder that was there before may be open to others.
+#[test]
+fn files_of_reads_are_private_in_an_open_work_folder() {
+    let folder = scratch("open-work-folder");
+    let work = folder.join("work");
+    fs::create_dir(&work).expect("a folder");
+    fs::set_permissions(&work, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut command = genuma_with_open_umask();
+    command.args(data().call_with(&folder.join("out"), &["--work", text(&work)]));
+    begin_command(command, "assemble begins").end(Signal::KILL);
+    for file in ["reads.bins", "count.unit"] {
+        assert_private(&work, |name| name == file);
+    }
+    // The lock is empty, and the reference is no patient's.
+    assert_private(&work, |name| name != "genuma.lock" && !name.starts_with("reference."));
 }

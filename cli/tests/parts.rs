@@ -14,7 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Data, RunOutput, SharedFixture, assert_same, bgzip, called, data, genuma, gunzip, names, run, scratch, skipped,
+    Data, RunOutput, SharedFixture, assert_private, assert_same, bgzip, called, data, genuma, genuma_with_open_umask,
+    gunzip, names, run, scratch, skipped,
 };
 
 /// The reads of [`data`] in files that can be divided into shards.
@@ -74,7 +75,7 @@ impl Run {
 
     /// The command of a task.
     fn step(&self, step: &str, number: u32) -> Command {
-        let mut command = genuma();
+        let mut command = genuma_with_open_umask();
         command.args(["step", &self.place, step, &number.to_string(), "-q"]);
         // The folder of temporary files may be shared with other users.
         command.env("TMPDIR", self.out.parent().expect("a folder"));
@@ -126,6 +127,8 @@ fn shards_and_partitions_do_not_show() {
         let left = names(Path::new(&run.place));
         let objects = shards * 3 + parts + 3 + 1;
         assert_eq!(left.len(), objects as usize, "{left:?}");
+        // Of all objects only the plan holds nothing of the reads.
+        assert_private(Path::new(&run.place), |name| name != "plan.json");
         assert!(names(run.out.parent().expect("a folder")).iter().all(|name| !name.starts_with('.')));
     }
 }

@@ -174,6 +174,32 @@ fn the_default_memory_keeps_to_the_limit_on_address_space() {
     assert!(!folder.join("y.gkt").exists());
 }
 
+/// Finding 14 of issue 46: a limit that leaves too little is named, with advice that helps.
+#[test]
+fn limits_that_leave_too_little_memory_are_named() {
+    let folder = pair("limits");
+    let count = "exec \"$GENUMA\" kmers count normal_1.fq.gz normal_2.fq.gz -k 21 -t 2 -o x.gkt";
+    // The default of --memory is half of what the limit leaves: more than that is hardly possible.
+    for (limit, subject) in
+        [("-v 300000", "the address space of this process"), ("-d 120000", "the memory for data of")]
+    {
+        let refused = shell(&folder, &format!("ulimit {limit}; {count}"));
+        assert_eq!(refused.code, Some(2), "{limit}: {}", refused.stderr);
+        let said = error(&refused);
+        assert!(said.contains(subject) && said.contains(&format!("(ulimit {}", &limit[..2])), "{said}");
+        assert!(said.contains("raise the limit or lower --threads") && !said.contains("--memory"), "{said}");
+    }
+    // A verb without --memory is not told to lower it. Many limits are tried, because what is refused depends on them.
+    for kib in (60_000..300_000).step_by(20_000) {
+        let track =
+            "exec \"$GENUMA\" track truth.vcf --reference genome.fa normal_1.fq.gz normal_2.fq.gz -t 2 -o y.tsv";
+        let ended = shell(&folder, &format!("ulimit -v {kib}; {track}"));
+        if ended.code == Some(1) {
+            assert!(!error(&ended).contains("--memory"), "{kib} KiB: {}", ended.stderr);
+        }
+    }
+}
+
 #[test]
 fn names_do_not_command_the_terminal() {
     let folder = scratch("names");

@@ -507,10 +507,19 @@ fn what_an_unknown_program_cannot_have_is_refused() {
         let ended = run(["run"].into_iter().chain(options.iter().copied()).chain(["--", "true"]));
         assert!(ended.code == Some(2) && ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
-    let ended = run(["run", "--", "no-such-program"]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("no such program on PATH"), "{}", ended.stderr);
+    // A misspelt name is no question about reads or outputs (finding 18 of issue 46).
+    for command in [
+        &["run", "--", "bwaa"][..],
+        &["run", "-o", "x.sam", "--", "bwaa", "mem", "g.fa", "a.fq"],
+        &["run", "--", "bwaa", "mem", "g.fa", "{reads}"],
+        &["machine", "advise", "--", "bwaa", "mem", "g.fa", "a.fq", "b.fq"],
+    ] {
+        let ended = run(command);
+        let words = "bwaa: no such program on PATH; install it or write its full path";
+        assert!(ended.code == Some(1) && ended.stderr.contains(words), "{command:?}: {}", ended.stderr);
+    }
     // A word of a template needs reads.
-    let ended = run(["run", "--", "mapper", "{reads}"]);
+    let ended = run(["run", "--", "true", "{reads}"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("no reads are given: add --reads"), "{}", ended.stderr);
 }
 

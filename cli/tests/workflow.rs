@@ -135,6 +135,63 @@ fn nextflow_ends_only_the_branch_of_the_wrong_pair() {
     assert_named(&folder.join("results"));
 }
 
+/// Runs Nextflow in `folder` on a tumour whose reads lie in `reads`, with a program in place of docker that appends its
+/// arguments to the file `arguments`, one a line, and runs no task. Returns the output and the arguments.
+fn run_with_docker_stub(folder: &Path, reads: &Path) -> (String, String) {
+    let (bin, log) = (folder.join("bin"), folder.join("arguments"));
+    for created in [&bin, reads] {
+        fs::create_dir_all(created).expect("a folder");
+    }
+    let docker = bin.join("docker");
+    let script = format!("#!/bin/sh\nif [ \"$1\" = run ]; then printf '%s\\n' \"$@\" >>'{}'; exit 1; fi\n", text(&log));
+    fs::write(&docker, script).expect("a script");
+    fs::set_permissions(&docker, fs::Permissions::from_mode(0o755)).expect("a program");
+    let files = ["t_1.fq", "t_2.fq"].map(|name| reads.join(name));
+    let reference = folder.join("genome.fa");
+    files.iter().chain([&reference]).for_each(|path| fs::write(path, "").expect("a file"));
+    let row = format!("P,1,T,L1,{},{}\n", text(&files[0]), text(&files[1]));
+    fs::write(folder.join("sheet.csv"), format!("patient,status,sample,lane,fastq_1,fastq_2\n{row}")).expect("a sheet");
+    let mut command = Command::new(repository("scripts/nextflow.sh"));
+    command.arg("run").arg(repository("workflow/main.nf")).args(["-ansi-log", "false"]);
+    command.args(["-profile", "standard,test,docker", "--input", "sheet.csv", "--reference"]).arg(reference);
+    let path = std::env::var("PATH").expect("PATH");
+    command.env("PATH", format!("{}:{path}", text(&bin))).current_dir(folder).stdin(Stdio::null());
+    let output = command.output().expect("nextflow");
+    assert!(!output.status.success(), "no task can succeed");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    // Without a task there is no log.
+    let arguments = if log.exists() { fs::read_to_string(&log).expect("a log") } else { String::new() };
+    (said, arguments)
+}
+
+/// Whether a file of this name is in the folder or below it.
+fn is_below(folder: &Path, name: &str) -> bool {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries.into_iter().any(|entry| {
+        entry.file_name() == name || (entry.file_type().expect("a type").is_dir() && is_below(&entry.path(), name))
+    })
+}
+
+#[test]
+fn folder_names_are_no_shell_commands_in_a_container() {
+    if !fetched("scripts/nextflow.sh") {
+        return;
+    }
+    let folder = scratch("docker");
+    let reads = folder.join("x'$(id>pwned)");
+    let (said, arguments) = run_with_docker_stub(&folder, &reads);
+    let mount = format!("-v\n{0}:{0}\n", text(&reads));
+    assert!(arguments.contains(&mount), "{arguments}{said}");
+    assert!(!is_below(&folder, "pwned"), "a command of a folder name ran");
+
+    let folder = scratch("docker-colon");
+    let (said, arguments) = run_with_docker_stub(&folder, &folder.join("a:b"));
+    assert!(
+        said.contains("a:b: docker cannot be given a folder with ':'") && arguments.is_empty(),
+        "{said}{arguments}"
+    );
+}
+
 #[test]
 fn snakemake_ends_only_the_jobs_of_the_wrong_pair() {
     let Some(samtools) = installed("samtools").filter(|_| fetched("scripts/snakemake.sh")) else { return };

@@ -17,7 +17,7 @@ const PATH_BYTES: usize = 1024;
 
 /// The shim library in a file, which a process can preload.
 #[derive(Debug, Clone)]
-pub(crate) struct FaultShim {
+pub struct FaultShim {
     library: PathBuf,
 }
 
@@ -45,7 +45,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
+    pub fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
         fs::write(&library, SHIM_LIBRARY)?;
         Ok(FaultShim { library })
@@ -57,7 +57,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// `page` cannot be written.
-    pub(crate) fn preload_into_command(
+    pub fn preload_into_command(
         &self,
         command: &mut Command,
         program: &Path,

@@ -76,10 +76,9 @@ impl BucketStore {
         format!("{}/{name}", self.location)
     }
 
-    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object). Only this user may read the temporary
-    /// object, because the scratch folder may be shared by all users.
+    /// See [`RunStore::create_temp_object`](crate::RunStore::create_temp_object).
     pub fn create_temp_object(&self, name: &str) -> Result<TempObject, Error> {
-        TempObject::create_private(&self.scratch, name)
+        TempObject::create(&self.scratch, name)
     }
 
     /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).

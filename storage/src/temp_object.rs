@@ -5,7 +5,6 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use genuma_work::publish::PartialFile;
@@ -30,21 +29,14 @@ pub struct TempObject {
 }
 
 impl TempObject {
-    /// Creates an empty temporary file in `folder`, for the object `name`.
+    /// Creates an empty temporary file in `folder`, for the object `name`. Only this user may read or write it, also
+    /// after it is published: objects contain reads of patients.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<TempObject, Error> {
         let folder = folder.canonicalize().map_err(Error::io_error("write", folder))?;
         let hidden = folder.join(format!(".{name}.{}-{:016x}.draft", std::process::id(), random_number()));
-        let partial = PartialFile::create(&hidden)?;
+        let partial = PartialFile::create_private(&hidden)?;
         let path = partial.partial_path().unwrap_or(&hidden).to_path_buf();
         Ok(TempObject { partial, path, hidden_path: hidden })
-    }
-
-    /// Creates an empty file as [`Self::create`] does. Only this user may read or write it.
-    pub(crate) fn create_private(folder: &Path, name: &str) -> Result<TempObject, Error> {
-        let temp = TempObject::create(folder, name)?;
-        fs::set_permissions(&temp.path, fs::Permissions::from_mode(0o600))
-            .map_err(Error::io_error("write", &temp.path))?;
-        Ok(temp)
     }
 
     /// Returns the path of the file, into which the caller writes the object. The file exists, and is empty at first.

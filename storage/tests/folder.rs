@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use common::{fetch_bytes, find_object, names, noise, publish_bytes};
@@ -23,6 +24,8 @@ fn objects_appear_complete_under_their_names() {
     assert!(store.open_if_exists("x").unwrap().is_none());
     let temp_object = store.create_temp_object("x").unwrap();
     assert_eq!(temp_object.path().parent(), Some(&*place.canonicalize().unwrap()));
+    // Objects contain reads of patients.
+    assert_eq!(fs::metadata(temp_object.path()).unwrap().permissions().mode() & 0o777, 0o600);
     fs::write(temp_object.path(), b"one").unwrap();
     assert!(store.open_if_exists("x").unwrap().is_none());
     assert!(store.object_names().unwrap().is_empty());

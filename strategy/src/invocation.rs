@@ -330,12 +330,20 @@ impl Invocation {
         Ok(self)
     }
 
+    /// Checks that the program is installed.
+    ///
+    /// # Errors
+    /// The program is missing.
+    pub fn check_program_exists(&self) -> Result<(), Error> {
+        check_program_installed(self.given.first().map(OsString::as_os_str).unwrap_or_default())
+    }
+
     /// Checks that the program is installed and the index exists.
     ///
     /// # Errors
     /// The program or a file of the index is missing.
     pub fn check_program_and_index_exist(&self) -> Result<(), Error> {
-        check_program_installed(self.given.first().map(OsString::as_os_str).unwrap_or_default())?;
+        self.check_program_exists()?;
         let Some(index) = &self.index else { return Ok(()) };
         match index.files.iter().find(|path| !path.exists()) {
             None => Ok(()),

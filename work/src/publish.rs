@@ -20,8 +20,11 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::critical_section::enter_critical_section;
+use crate::spill::PRIVATE_FILE_MODE;
 
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
+/// Permissions of outputs, from which the umask takes away.
+const SHARED_FILE_MODE: u32 = 0o666;
 /// Maximum number of symbolic links to follow, as in the Linux kernel.
 const MAX_SYMLINKS: usize = 40;
 /// Number of random hexadecimal digits in the name of a partial file.
@@ -244,7 +247,18 @@ impl PartialFile {
     /// This or another process is writing the file already, `path` is a folder, or the folder of `path` is not
     /// writable.
     pub fn create(path: impl AsRef<Path>) -> Result<PartialFile, Error> {
-        let path = path.as_ref();
+        PartialFile::create_with_mode(path.as_ref(), SHARED_FILE_MODE)
+    }
+
+    /// Creates the partial file of `path`. Only this user may read or write it, also after it is published.
+    ///
+    /// # Errors
+    /// The errors of [`PartialFile::create`].
+    pub fn create_private(path: impl AsRef<Path>) -> Result<PartialFile, Error> {
+        PartialFile::create_with_mode(path.as_ref(), PRIVATE_FILE_MODE)
+    }
+
+    fn create_with_mode(path: &Path, mode: u32) -> Result<PartialFile, Error> {
         let target = match OutputTarget::resolve(path).map_err(Error::io_error(path))? {
             OutputTarget::Stream(file) => {
                 return Ok(PartialFile { path: path.to_path_buf(), file, pending_rename: None });
@@ -257,7 +271,7 @@ impl PartialFile {
         // Once a signal has removed the partial files, no new one is created.
         let _undivided = enter_critical_section();
         lock_partial_files().insert(partial.clone());
-        let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(|e| {
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial).map_err(|e| {
             lock_partial_files().remove(&partial);
             Error::io_error(path)(e)
         })?;
@@ -318,7 +332,18 @@ impl AtomicFile {
     /// # Errors
     /// The errors of [`PartialFile::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let partial = PartialFile::create(path)?;
+        AtomicFile::with_partial_file(PartialFile::create(path)?)
+    }
+
+    /// Creates the partial file of `path`. Only this user may read or write it, also after it is published.
+    ///
+    /// # Errors
+    /// The errors of [`PartialFile::create`].
+    pub fn create_private(path: impl AsRef<Path>) -> Result<Self, Error> {
+        AtomicFile::with_partial_file(PartialFile::create_private(path)?)
+    }
+
+    fn with_partial_file(partial: PartialFile) -> Result<Self, Error> {
         let file = partial.file().try_clone().map_err(Error::io_error(partial.path()))?;
         Ok(AtomicFile { file: BufWriter::with_capacity(WRITE_BUFFER_BYTES, file), partial })
     }
@@ -382,8 +407,9 @@ impl AtomicFileSet {
         self.stale.push(path.into());
     }
 
-    /// Writes all files to the disk (fsync), then renames all to their final names, replacing existing files. A signal
-    /// ends the process only afterwards.
+    /// Writes all files to the disk (fsync), then renames all to their final names in the order in which they were added,
+    /// replacing existing files. A signal ends the process only afterwards. If the process is killed between two renames,
+    /// each name has its old or its new file.
     ///
     /// # Errors
     /// A system call failed, for example because the disk is full; all existing files are then as they were before.

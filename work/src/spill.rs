@@ -13,8 +13,8 @@ use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// Permissions of spill files: they contain reads of patients, so only the user may read them.
-const PRIVATE_FILE_MODE: u32 = 0o600;
+/// Permissions of spill files, unit files and objects: they contain reads of patients, so only the user may read them.
+pub(crate) const PRIVATE_FILE_MODE: u32 = 0o600;
 
 /// An error with a spill file.
 #[derive(Debug, thiserror::Error)]

@@ -124,8 +124,11 @@ impl UnitStore {
     }
 
     fn save<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
-        let mut file =
-            ChecksummedFile { file: AtomicFile::create(path)?, checksum: crc32fast::Hasher::new(), write_error: None };
+        let mut file = ChecksummedFile {
+            file: AtomicFile::create_private(path)?,
+            checksum: crc32fast::Hasher::new(),
+            write_error: None,
+        };
         let fingerprint = self.fingerprint.as_bytes();
         for bytes in [MAGIC, &(fingerprint.len() as u64).to_le_bytes()[..], fingerprint] {
             file.write_all(bytes).map_err(|e| Error::Write(file.write_error.take().unwrap_or(e)))?;

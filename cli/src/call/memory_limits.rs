@@ -5,13 +5,36 @@ use std::path::Path;
 
 use genuma_somatic::pipeline::Resources;
 
-use crate::errors::UsageError;
+use crate::allocator;
+use crate::errors::{UsageError, describe_memory_limit};
 use crate::forecast::model;
 use crate::size_format;
 
 /// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
 /// such as G. Chosen: no machine has so little memory.
 const MIN_PLAUSIBLE_MEMORY_BYTES: u64 = 1 << 16;
+
+/// Returns the error for a memory budget of `memory` bytes, given or the default, that is less than the `needed` bytes.
+/// `subject` with its verb says what needs them, such as `2 threads need`. `alternative` is what else than more memory
+/// would do.
+pub(crate) fn too_little_memory(memory: u64, needed: u64, subject: &str, alternative: Option<&str>) -> UsageError {
+    let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(needed));
+    let alternative = alternative.map(|other| format!(" or {other}")).unwrap_or_default();
+    // The default is half of what is left. A limit that leaves too little for it leaves hardly more to --memory.
+    let is_limited = process_limits_left(Path::new("/")).into_iter().any(|left| left / 2 < needed);
+    UsageError(match allocator::memory_limit().filter(|_| is_limited) {
+        Some(limit) => {
+            let limit = describe_memory_limit(limit);
+            format!(
+                "{have} of memory is too little: {subject} {need} or more, and {limit}: raise the limit{alternative}"
+            )
+        }
+        None if memory < MIN_PLAUSIBLE_MEMORY_BYTES => format!(
+            "{memory} bytes of memory is too little, {need} are needed: write a unit after the number, such as 8G"
+        ),
+        None => format!("{have} of memory is too little: {subject} {need} or more; raise --memory{alternative}"),
+    })
+}
 
 /// Returns an error if the memory budget is too small for the number of threads, or for a reference of `reference`
 /// bases.
@@ -22,20 +45,10 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
     if memory >= min_memory {
         return Ok(());
     }
-    let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory));
-    if memory < MIN_PLAUSIBLE_MEMORY_BYTES {
-        return Err(UsageError(format!(
-            "{memory} bytes of memory is too little, {need} are needed: write a unit after the number, such as 8G"
-        )));
-    }
-    Err(UsageError(match reference {
-        Some(_) if memory >= threads_need => {
-            format!("{have} of memory is too little for the reference, which needs {need}: raise --memory")
-        }
-        _ => format!(
-            "{have} of memory is too little: {threads} threads need {need} or more; raise --memory or lower --threads"
-        ),
-    }))
+    Err(match reference {
+        Some(_) if memory >= threads_need => too_little_memory(memory, min_memory, "the reference needs", None),
+        _ => too_little_memory(memory, min_memory, &format!("{threads} threads need"), Some("lower --threads")),
+    })
 }
 
 /// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.
@@ -65,26 +78,30 @@ fn read_meminfo_bytes(root: &Path, name: &str) -> Option<u64> {
 }
 
 /// Returns the memory in bytes that this process can still allocate: the minimum of the available memory of the
-/// machine, what is left in its control groups, and what is left under its limit on address space (`ulimit -v`, h_vmem
-/// of Grid Engine).
+/// machine, what is left in its control groups, and what is left under its limits on address space (`ulimit -v`, h_vmem
+/// of Grid Engine) and on data (`ulimit -d`).
 ///
 /// `root` is `/`, or another folder in tests. `None` if the system reports none of these.
 pub(crate) fn available_memory_bytes(root: &Path) -> Option<u64> {
     let machine = read_meminfo_bytes(root, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let left = groups.lines().flat_map(|line| cgroup_memory_left(root, line));
-    machine.into_iter().chain(left).chain(address_space_left(root)).min()
+    machine.into_iter().chain(left).chain(process_limits_left(root)).min()
 }
 
-/// Returns the address space in bytes that this process can still map. `None` without a limit.
-fn address_space_left(root: &Path) -> Option<u64> {
-    let limits = fs::read_to_string(root.join("proc/self/limits")).ok()?;
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
-    let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
-    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
-    let mapped_kib = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB"));
-    let mapped = mapped_kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024;
-    Some(limit.saturating_sub(mapped))
+/// Returns the bytes that this process can still map under each of its limits on address space and on data.
+fn process_limits_left(root: &Path) -> Vec<u64> {
+    // I/O error ignored: files of the kernel that may be absent.
+    let read = |name: &str| fs::read_to_string(root.join("proc/self").join(name)).unwrap_or_default();
+    let (limits, status) = (read("limits"), read("status"));
+    let left = |(limit, mapped): (&str, &str)| {
+        let limit = limits.lines().find_map(|line| line.strip_prefix(limit))?;
+        let limit: u64 = limit.split_whitespace().next()?.parse().ok()?;
+        let mapped_kib = status.lines().find_map(|line| line.strip_prefix(mapped)?.trim().strip_suffix(" kB"));
+        let mapped = mapped_kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024;
+        Some(limit.saturating_sub(mapped))
+    };
+    [("Max address space", "VmSize:"), ("Max data size", "VmData:")].into_iter().filter_map(left).collect()
 }
 
 /// Returns the memory in bytes that is left in a control group and in each of its ancestors with a limit. `line` is a
@@ -144,9 +161,12 @@ mod tests {
         };
         assert!(message(100 << 20, None).contains("100 MiB of memory is too little: 2 threads need 128 MiB or more"));
         assert_eq!(message(128 << 20, None), "");
+        assert!(
+            message(8 << 10, None).contains("8192 bytes of memory is too little, 128 MiB are needed: write a unit")
+        );
         assert!(message(8, None).contains("8 bytes of memory is too little, 128 MiB are needed: write a unit"));
         assert_eq!(message(256 << 20, Some(100_000_000)), "");
-        assert!(message(200 << 20, Some(100_000_000)).contains("for the reference, which needs 224 MiB: raise"));
+        assert!(message(200 << 20, Some(100_000_000)).contains("the reference needs 224 MiB or more; raise --memory"));
     }
 
     #[test]
@@ -181,5 +201,9 @@ mod tests {
         assert_eq!(available_memory_bytes(limited("5120000").path()), Some(5_120_000 - 2000 * 1024));
         assert_eq!(available_memory_bytes(limited("1024").path()), Some(0));
         assert_eq!(available_memory_bytes(limited("unlimited").path()), Some(8000 * 1024));
+        let data = "Max data size             3000000              unlimited            bytes\n";
+        let status = ("proc/self/status", "VmSize:\t 9000 kB\nVmData:\t    1000 kB\n");
+        let limited = machine(&[MEMINFO, ("proc/self/limits", &(limits("unlimited") + data)), status]);
+        assert_eq!(available_memory_bytes(limited.path()), Some(3_000_000 - 1000 * 1024));
     }
 }

@@ -215,9 +215,9 @@ impl<'a> CallOutputs<'a> {
         let outcome = summary::build_call_summary(job, finished, &records, annotations, watched.timeline())?;
         let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
-        write_summaries(&outcome, folder, &mut set)?;
         page.write_all(report::call::render_page(&outcome).as_bytes())?;
         set.add_file(page.flush_to_partial_file()?);
+        write_summaries(&outcome, folder, &mut set)?;
         set.publish_all()?;
         Ok(outcome)
     }
@@ -253,14 +253,14 @@ fn write_tables(
 
 /// Writes the summary as JSON and as custom content for MultiQC.
 fn write_summaries(outcome: &CallSummary, folder: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
-    output::write_json(
-        &folder.join(SUMMARY_FILE),
-        &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
-        set,
-    )?;
     multiqc::add_section_files(
         &folder.join(MULTIQC_PREFIX),
         &multiqc::build_call_sections(outcome, &count_passed_calls_by_class(outcome), folder),
+        set,
+    )?;
+    output::write_json(
+        &folder.join(SUMMARY_FILE),
+        &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
         set,
     )?;
     Ok(())

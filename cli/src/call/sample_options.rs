@@ -43,10 +43,22 @@ const OPTION_HELP: &str = "Reads of the tumour: FASTQ files in the order read 1,
 
 /// Splits `NAME=FILE` into name and file; `None` if the text has another form, or if a file with that whole name
 /// exists.
-fn split_name_and_file(first: &OsStr) -> Option<(String, PathBuf)> {
-    let (name, file) = first.to_str()?.split_once('=')?;
-    let fit = self::parse_sample_name(name).is_ok() && !file.is_empty();
-    (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
+///
+/// # Errors
+/// The name breaks the rule of sample names, and there is a file of the second name only.
+fn split_name_and_file(first: &OsStr) -> Result<Option<(String, PathBuf)>, String> {
+    let parts = first.to_str().and_then(|text| text.split_once('=')).filter(|(_, file)| !file.is_empty());
+    // A file whose state cannot be read is there.
+    let Some((name, file)) = parts.filter(|_| matches!(Path::new(first).try_exists(), Ok(false))) else {
+        return Ok(None);
+    };
+    match parse_sample_name(name) {
+        Ok(name) => Ok(Some((name, file.into()))),
+        Err(rule) if matches!(Path::new(file).try_exists(), Ok(true)) => {
+            Err(format!("the sample name '{name}' cannot be used: {rule}"))
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// How messages of `genuma call` show the option that names the normal.
@@ -194,28 +206,30 @@ fn choose_sample_names(
 /// systems limit.
 const MAX_SAMPLE_NAME_CHARS: usize = 255;
 
-/// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow.
+/// Parses a sample name: letters, digits, `.`, `_` and `-`, as VCF columns and read groups allow. It begins with a letter
+/// or a digit: `.` is a missing value in VCF, and `-x` an option of other programs.
 ///
 /// # Errors
 /// The name is empty, too long, or has other characters.
 pub(crate) fn parse_sample_name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let fit = !text.is_empty() && text.chars().all(letters);
+    let fit = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(letters);
     if text.len() > MAX_SAMPLE_NAME_CHARS {
         return Err(format!("use at most {MAX_SAMPLE_NAME_CHARS} characters"));
     }
-    if fit { Ok(text.to_owned()) } else { Err("use letters, digits, '.', '_' and '-' only".to_owned()) }
+    if fit {
+        Ok(text.to_owned())
+    } else {
+        Err("use letters, digits, '.', '_' and '-', and begin with a letter or digit".to_owned())
+    }
 }
 
 impl TumourFiles {
-    fn from_arguments(files: Vec<OsString>) -> TumourFiles {
-        let (name, first) = match files.first().and_then(|first| split_name_and_file(first)) {
-            Some((name, file)) => (Some(name), Some(file)),
-            None => (None, None),
-        };
+    fn from_arguments(files: Vec<OsString>) -> Result<TumourFiles, String> {
+        let (name, first) = files.first().map_or(Ok(None), |first| split_name_and_file(first))?.unzip();
         let named = usize::from(first.is_some());
         let files = first.into_iter().chain(files.into_iter().skip(named).map(PathBuf::from)).collect();
-        TumourFiles { name, files }
+        Ok(TumourFiles { name, files })
     }
 }
 
@@ -291,7 +305,11 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
 impl<const REQUIRED: bool> clap::FromArgMatches for TumourReadFileOptions<REQUIRED> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = matches.get_occurrences::<OsString>(OPTION_ID).into_iter().flatten();
-        Ok(TumourReadFileOptions(given.map(|files| TumourFiles::from_arguments(files.cloned().collect())).collect()))
+        let tumours = given.map(|files| TumourFiles::from_arguments(files.cloned().collect()));
+        let wrong_name = |reason: String| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{OPTION_ID}: {reason}\n"))
+        };
+        tumours.collect::<Result<_, _>>().map(TumourReadFileOptions).map_err(wrong_name)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -17,6 +17,7 @@ use crate::errors::{ChildProgramFailed, UsageError};
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let command = PlacedCommand::from_words(&args.command, args.counters);
     let program = command.program_name();
+    command.check_installed()?;
     if let Some(out) = &args.out {
         return Err(UsageError(format!(
             "-o {}: genuma does not know {program} and passes its output on: leave out -o and redirect the output, or name the \
@@ -26,7 +27,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     args.read_args.check_reference_not_given(&program)?;
-    command.check_installed()?;
     let (strategy, why) = match args.strategy.as_str() {
         "auto" => {
             (Strategy::PLAIN_RUN, format!("genuma has no model of {program}, so choose another one with --strategy"))

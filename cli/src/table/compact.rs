@@ -80,12 +80,8 @@ fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictio
     };
     fill_dictionary(spec, scan, note.samples.len()).map_err(|error| match error.downcast_ref() {
         Some(Error::MemoryLimit { needed_bytes, .. }) => {
-            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(needed_bytes + reserved));
-            let table = args.table.display();
-            UsageError(format!(
-                "{have} of memory is too little: a dictionary of {table} needs about {need}: raise --memory"
-            ))
-            .into()
+            let subject = format!("a dictionary of {} needs", args.table.display());
+            memory_limits::too_little_memory(memory, needed_bytes + reserved, &subject, None).into()
         }
         _ => error,
     })

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,6 +44,26 @@ pub fn genuma() -> Command {
     let mut genuma = Command::new(env!("CARGO_BIN_EXE_genuma"));
     genuma.stdin(Stdio::null()).env_remove("COLUMNS");
     genuma
+}
+
+/// The program under test with umask 022, under which other users may read the files that it creates with the usual
+/// permissions.
+pub fn genuma_with_open_umask() -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"umask 022; exec "$0" "$@""#, env!("CARGO_BIN_EXE_genuma")]);
+    shell.stdin(Stdio::null()).env_remove("COLUMNS");
+    shell
+}
+
+/// Asserts that only the user may read the files of the folder whose names `has_reads` accepts, and that there are any.
+#[track_caller]
+pub fn assert_private(folder: &Path, has_reads: impl Fn(&str) -> bool) {
+    let files: Vec<String> = names(folder).into_iter().filter(|name| has_reads(name)).collect();
+    assert!(!files.is_empty(), "{:?}", names(folder));
+    for name in files {
+        let mode = fs::metadata(folder.join(&name)).expect("a file").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{name} has mode {mode:o}");
+    }
 }
 
 /// A path as an argument.

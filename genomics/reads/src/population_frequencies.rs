@@ -5,6 +5,7 @@
 //! read.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use noodles_core::{Position, Region};
@@ -13,7 +14,7 @@ use noodles_csi::binning_index::index::header::ReferenceSequenceNames;
 
 use crate::error::{Error, KnownVariantsFault};
 use crate::fasta::Reference;
-use crate::text_lines::for_each_line;
+use crate::text_lines::{for_each_line, for_lines_until};
 
 /// A substitution, insertion or deletion as in VCF, with as few bases as possible. It must be left-aligned to be found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,10 +91,24 @@ impl PopulationFrequencies {
     ) -> Result<PopulationFrequencies, Error> {
         let single = variants.iter().flat_map(SmallVariant::substitutions).collect();
         let mut reader = FrequencyReader { path, genome, wanted: single, found: PopulationFrequencies::default() };
-        let mut index = path.as_os_str().to_owned();
-        index.push(".tbi");
-        if Path::new(&index).exists() { reader.read_indexed(PathBuf::from(index)) } else { reader.read_all() }?;
+        match reader.find_index()? {
+            Some(index) => reader.read_indexed(index),
+            None => reader.read_all(),
+        }?;
         Ok(reader.found)
+    }
+
+    /// Checks what can be checked of a VCF file without reading it as a whole: its header, its first record, and its
+    /// index.
+    ///
+    /// # Errors
+    /// Those of [`Self::read_vcf_file`] as far as they show in these parts; the file is empty; or the reference has no
+    /// contig of the header.
+    pub fn check_vcf_file(path: &Path, genome: &Reference) -> Result<(), Error> {
+        let found = PopulationFrequencies::default();
+        let mut reader = FrequencyReader { path, genome, wanted: HashSet::new(), found };
+        reader.check_header_and_first_record()?;
+        reader.find_index()?.map_or(Ok(()), |index| reader.read_indexed(index))
     }
 
     /// Frequency of a variant in the population; `None` if the file does not have the variant, or the variant was not
@@ -118,6 +133,59 @@ impl FrequencyReader<'_> {
         Error::KnownVariants { path: self.path.into(), line, fault }
     }
 
+    /// Returns the path of the tabix index; `None` if there is none.
+    fn find_index(&self) -> Result<Option<PathBuf>, Error> {
+        let mut index = self.path.as_os_str().to_owned();
+        index.push(".tbi");
+        let index = PathBuf::from(index);
+        match index.try_exists() {
+            Ok(exists) => Ok(exists.then_some(index)),
+            Err(source) => Err(Error::Read { path: index, source }),
+        }
+    }
+
+    /// Reads the file up to its first record. Of the contigs of the header and the record, the reference must have one.
+    fn check_header_and_first_record(&mut self) -> Result<(), Error> {
+        let (mut contigs, mut has_lines) = (Vec::new(), false);
+        let path = self.path;
+        for_lines_until(
+            path,
+            |number, line| {
+                has_lines = true;
+                self.check_first_line(number, line)?;
+                if let Some(fields) = line.strip_prefix("##contig=<") {
+                    let id = fields.trim_end_matches('>').split(',').find_map(|field| field.strip_prefix("ID="));
+                    contigs.extend(id.map(str::to_owned));
+                }
+                if line.starts_with('#') || line.is_empty() {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                self.add_record(line).map_err(|fault| self.error_at(number, fault))?;
+                // Without contigs in the header, those of later records decide.
+                if !contigs.is_empty() {
+                    contigs.extend(line.split('\t').next().map(str::to_owned));
+                }
+                Ok(ControlFlow::Break(()))
+            },
+            |line, damage| Error::KnownVariants { path: path.into(), line, fault: KnownVariantsFault::Gzip(damage) },
+        )?;
+        if !has_lines {
+            return Err(self.error_at(1, KnownVariantsFault::NotVcf));
+        }
+        let is_shared = contigs.iter().any(|name| self.genome.contig_index(name).is_some());
+        match contigs.into_iter().next() {
+            Some(example) if !is_shared => Err(self.error_at(0, KnownVariantsFault::NoSharedContig(example))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_first_line(&self, number: u64, line: &str) -> Result<(), Error> {
+        match number {
+            1 if !line.starts_with("##fileformat=VCF") => Err(self.error_at(number, KnownVariantsFault::NotVcf)),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads all records of a file without an index and keeps the frequencies of the wanted variants.
     fn read_all(&mut self) -> Result<(), Error> {
         let (mut first_contig, mut has_shared_contig) = (None, false);
@@ -125,9 +193,7 @@ impl FrequencyReader<'_> {
         for_each_line(
             path,
             |number, line| {
-                if number == 1 && !line.starts_with("##fileformat=VCF") {
-                    return Err(self.error_at(number, KnownVariantsFault::NotVcf));
-                }
+                self.check_first_line(number, line)?;
                 if line.starts_with('#') || line.is_empty() {
                     return Ok(());
                 }
@@ -296,6 +362,30 @@ mod tests {
         ] {
             let error = read(&text, &wanted).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_file_is_checked_alone() {
+        let check = |text: &str| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            PopulationFrequencies::check_vcf_file(file.path(), &genome()).map_err(|error| error.to_string())
+        };
+        let contigs = |name: &str| HEADER.replace("#CHROM", &format!("##contig=<ID={name},length=9>\n#CHROM"));
+        for (text, message) in [
+            (String::new(), "not a VCF file"),
+            ("<!DOCTYPE html>\n<html>\n".to_owned(), "not a VCF file"),
+            (contigs("1"), "has contig \"1\" and others, but none of the reference"),
+            (contigs("1") + "2\t3\t.\tG\tA\t.\t.\tAF=1\n", "has contig \"1\" and others, but none of the reference"),
+            (format!("{HEADER}chr1\t3\t.\tG\n"), "fewer than 7 columns"),
+        ] {
+            assert!(check(&text).unwrap_err().contains(message), "{text}");
+        }
+        let record = "chr1\t3\t.\tG\tA\t.\t.\tAF=1\n";
+        // What comes after the first record is not read.
+        for text in [HEADER.to_owned(), contigs("chr2"), contigs("1") + record, format!("{HEADER}{record}chr1\tx\n")] {
+            assert_eq!(check(&text), Ok(()), "{text}");
         }
     }
 }

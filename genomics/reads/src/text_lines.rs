@@ -1,5 +1,6 @@
 //! Reads text files line by line, plain or gzipped.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use genuma_work::ProgressCounters;
@@ -18,6 +19,18 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) fn for_each_line(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<(), Error>,
+    damaged_gzip: impl Fn(u64, String) -> Error,
+) -> Result<(), Error> {
+    for_lines_until(path, |number, line| parse(number, line).map(ControlFlow::Continue), damaged_gzip)
+}
+
+/// Reads a file as [`for_each_line`] does, up to the line at which `parse` breaks.
+///
+/// # Errors
+/// Those of [`for_each_line`].
+pub(crate) fn for_lines_until(
+    path: &Path,
+    mut parse: impl FnMut(u64, &str) -> Result<ControlFlow<()>, Error>,
     damaged_gzip: impl Fn(u64, String) -> Error,
 ) -> Result<(), Error> {
     let progress = ProgressCounters::default();
@@ -39,7 +52,9 @@ pub(crate) fn for_each_line(
             _ => memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1),
         };
         for line in text[..complete].split_inclusive(|&byte| byte == b'\n') {
-            parse(line_number, String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']))?;
+            if parse(line_number, String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']))?.is_break() {
+                return Ok(());
+            }
             line_number += 1;
         }
         text.drain(..complete);

@@ -67,6 +67,19 @@ impl PopulationFrequency {
 }
 
 impl KnownVariants {
+    /// Checks the beginning of the file and its index, so that a wrong file is reported before hours of work. The content
+    /// of a pipe can be read only once, so it is not checked.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no VCF file or does not fit the reference.
+    pub fn check_file(&self, genome: &Reference) -> Result<(), Error> {
+        let read_error = |source| genuma_reads::Error::Read { path: self.path.clone(), source };
+        if self.path.metadata().map_err(read_error)?.is_file() {
+            PopulationFrequencies::check_vcf_file(&self.path, genome)?;
+        }
+        Ok(())
+    }
+
     /// Reads the population frequencies of the small variants among `changes`, and adds lines to the ledger.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::{
-    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, pin,
+    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, Slab, pin,
     query_slice_residence,
 };
 
@@ -170,7 +170,9 @@ fn policies_and_verdicts_are_written_and_read() {
 /// Runs another of this program's tests alone in a process of its own.
 fn alone(test: &str) {
     let program = std::env::current_exe().expect("this program");
-    let run = Command::new(program).args(["--ignored", "--exact", test, "--nocapture"]).output().expect("a run");
+    let run =
+        Command::new(program).args(["--ignored", "--exact", test, "--nocapture"]).env("GENUMA_ALONE", "1").output();
+    let run = run.expect("a run");
     let said = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
@@ -187,6 +189,12 @@ fn is_alone() -> bool {
 #[test]
 fn everything_works_where_the_kernel_forbids_it() {
     alone("forbidden");
+}
+
+/// Finding 13 of issue 46: the files of the kernel list nodes that the kernel does not know.
+#[test]
+fn memory_is_local_where_the_kernel_does_not_know_the_nodes() {
+    alone("unknown_nodes");
 }
 
 #[test]
@@ -221,6 +229,27 @@ fn forbidden() {
     assert!(query_slice_residence(&[1_u8; 5000]).is_err());
     assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
     assert!(logged::warnings().len() <= 2, "{:?}", logged::warnings());
+}
+
+#[test]
+#[ignore = "runs alone, started by memory_is_local_where_the_kernel_does_not_know_the_nodes"]
+fn unknown_nodes() {
+    if !is_alone() {
+        return;
+    }
+    logged::start();
+    seccomp::fail(seccomp::POLICIES, libc::EINVAL);
+    for asked in placements() {
+        let placed = PlacedSlice::from_slice(&vec![7_u64; 1 << 20], &asked).expect("memory");
+        assert_eq!(placed.actual_placement().policy, MemoryPolicy::Local);
+        assert!(placed.iter().all(|&number| number == 7));
+    }
+    let slab = Slab::reserve(4096, 4, usable().smallest_id()).expect("a slab");
+    assert!(slab.take_buffer().is_some());
+    for scoped in [ScopedMemoryPolicy::set(&MemoryPolicy::Bind(usable())), ScopedMemoryPolicy::prefer_current_node()] {
+        assert_eq!(scoped.expect("a guard").actual_policy(), &MemoryPolicy::Local);
+    }
+    assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -22,6 +22,21 @@ fn file_set(files: impl IntoIterator<Item = PartialFile>) -> AtomicFileSet {
     let mut set = AtomicFileSet::default();
     files.into_iter().for_each(|file| set.add_file(file));
     set
+}
+
+#[test]
+fn a_private_file_is_open_to_the_user_only_from_its_creation() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("count.unit");
+    // It replaces a file that others may read.
+    fs::write(&path, "earlier").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let file = AtomicFile::create_private(&path).unwrap();
+    let mode = |name: &String| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    let modes = || folder_entries(folder.path()).iter().map(mode).collect::<Vec<_>>();
+    assert_eq!(modes(), [0o600, 0o644], "the partial file and the earlier one");
+    file.publish().unwrap();
+    assert_eq!(modes(), [0o600]);
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn apply_policy_and_fault_in(
     let (used, threads) = match bound {
         Ok(used) => (used, sys::thread_affinity(0).map_or(1, |cpus| cpus.len())),
         // Local memory is on the node of this thread, so only this thread faults it in.
-        Err(FailedCall(call, error)) if sys::is_call_forbidden(&error) => {
+        Err(FailedCall(call, error)) if sys::is_policy_refused(&error) => {
             if *policy != MemoryPolicy::Local {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
             }

@@ -28,14 +28,29 @@ pub(super) struct NumaNodeSets {
 impl NumaNodeSets {
     /// Reads the current node sets. A kernel without NUMA has one node, 0.
     pub(super) fn read_current() -> NumaNodeSets {
-        let list =
-            |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}")).filter(|set: &IdSet| !set.is_empty());
-        let online = list("online").unwrap_or(IdSet::from([0]));
+        let text = |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}"));
         // The kernel lists the memory of GPUs too. Pages there would be slow and would take memory from the GPU.
-        let of_gpus = read_gpu_memory_nodes();
-        let memory = list("has_memory").map(|nodes| nodes.difference(&of_gpus)).filter(|nodes| !nodes.is_empty());
-        let memory = memory.unwrap_or_else(|| online.clone());
-        let allowed = read_thread_mems_allowed().unwrap_or_else(|| online.clone());
+        NumaNodeSets::from_lists(
+            text("online"),
+            text("has_memory"),
+            &read_gpu_memory_nodes(),
+            read_thread_mems_allowed(),
+        )
+    }
+
+    /// The node sets by the lists of the kernel, which may be missing or empty: online nodes, those with memory, and
+    /// those whose memory the thread may use; and by the nodes whose memory is that of GPUs.
+    fn from_lists(
+        online: Option<IdSet>,
+        has_memory: Option<IdSet>,
+        of_gpus: &IdSet,
+        allowed: Option<IdSet>,
+    ) -> NumaNodeSets {
+        let is_given = |set: &IdSet| !set.is_empty();
+        let online = online.filter(is_given).unwrap_or(IdSet::from([0]));
+        let listed = has_memory.filter(is_given).unwrap_or_else(|| online.clone());
+        let memory = Some(listed.difference(of_gpus)).filter(is_given).unwrap_or(listed);
+        let allowed = allowed.unwrap_or_else(|| online.clone());
         let usable = memory.intersection(&allowed);
         let usable = if usable.is_empty() { memory.clone() } else { usable };
         NumaNodeSets { online, with_memory: memory, usable }
@@ -157,6 +172,7 @@ pub(super) fn warn_placement_degraded(what: &str, why: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::{RecordedMachine, TopologySource};
 
     /// Nodes 0, 2, 5 and 7 are online; 7 has no memory; 5 is outside of the cpuset.
     fn sparse() -> NumaNodeSets {
@@ -176,6 +192,24 @@ mod tests {
         }
         assert!(said(MemoryPolicy::KernelWeighted(IdSet::new())).starts_with("kernel-weighted names no node: "));
         assert!(said(MemoryPolicy::Weighted([(0, 1), (2, 0)].into())).ends_with("node 2 must be between 1 and 255"));
+    }
+
+    #[test]
+    fn memory_of_gpus_is_not_used() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines/gpu-memory-nodes.txt");
+        let machine = RecordedMachine::open(&file).and_then(|recorded| recorded.topology()).expect("a recording");
+        let online: IdSet = machine.nodes.iter().map(|node| node.id).collect();
+        let of_gpus: IdSet = machine.nodes.iter().filter(|node| node.is_gpu_memory).map(|node| node.id).collect();
+        assert_eq!((online.len(), &of_gpus), (5, &IdSet::from([254, 255])));
+        // Whether or not the kernel lists the nodes with memory, and whatever the cpuset allows.
+        for has_memory in [Some(online.clone()), Some(IdSet::new()), None] {
+            for allowed in [Some(online.clone()), None] {
+                let sets = NumaNodeSets::from_lists(Some(online.clone()), has_memory.clone(), &of_gpus, allowed);
+                assert_eq!((&sets.with_memory, &sets.usable), (&[0, 8, 9].into(), &[0, 8, 9].into()), "{has_memory:?}");
+                assert!(sets.check_policy(&MemoryPolicy::Interleave([0, 8, 9].into())).is_ok());
+                assert!(sets.check_policy(&MemoryPolicy::Interleave([8, 254].into())).is_err());
+            }
+        }
     }
 
     #[test]

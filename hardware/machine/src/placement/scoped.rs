@@ -57,7 +57,7 @@ impl ScopedMemoryPolicy {
         };
         match replace_thread_policy(&asked) {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(FailedCall(call, error)) if sys::is_call_forbidden(&error) => {
+            Err(FailedCall(call, error)) if sys::is_policy_refused(&error) => {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
                 Ok(scoped(None, MemoryPolicy::Local))
             }
@@ -81,7 +81,7 @@ impl ScopedMemoryPolicy {
         let policy = MemoryPolicy::PreferredMany(nearest.smallest_id().into_iter().collect());
         match replace_thread_policy(&policy) {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(FailedCall(_, error)) if sys::is_call_forbidden(&error) => Ok(scoped(None, MemoryPolicy::Local)),
+            Err(FailedCall(_, error)) if sys::is_policy_refused(&error) => Ok(scoped(None, MemoryPolicy::Local)),
             Err(FailedCall(call, source)) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
         }
     }

@@ -76,7 +76,7 @@ impl Slab {
         if let Some(node) = node {
             let prefer = MemoryPolicy::PreferredMany(IdSet::from([node]));
             match set_policy_with_fallback(&prefer, |policy| region.apply_mempolicy(policy)) {
-                Err(error) if sys::is_call_forbidden(&error) => {
+                Err(error) if sys::is_policy_refused(&error) => {
                     node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("mbind: {error}"));
                 }
                 done => done.map(drop).map_err(failed("mbind"))?,

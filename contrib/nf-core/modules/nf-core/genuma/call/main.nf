@@ -29,6 +29,7 @@ process GENUMA_CALL {
     script:
     def args = task.ext.args ?: ''
     prefix = task.ext.prefix ?: "${meta.id}"
+    if (!(prefix ==~ /[\w.+=@-]+/)) error "'${prefix}' becomes part of a shell command: use letters, digits and '_.+=@-'"
     def reference = fasta ? "--reference ${fasta}" : ''
     def normals = panel ? "--panel ${panel}" : ''
     // Three quarters: the rest is the kernel's and the page cache's.
