@@ -34,6 +34,7 @@ mod panel;
 mod parts;
 mod plan;
 mod provenance;
+mod public_cases;
 mod run;
 mod same_bytes;
 mod schema;
