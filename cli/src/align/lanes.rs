@@ -11,6 +11,7 @@ use tracing::warn;
 
 use super::sequencing_unit;
 use crate::errors::UsageError;
+use crate::first_reads::warn_of_suspect_reads;
 
 /// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
 /// or BINSEQ file, recognised by its content, is a lane of its own. A single FASTQ file is a lane of single reads.
@@ -51,7 +52,10 @@ pub(crate) fn group_files_into_lanes(
             }
         });
     }
-    Ok(lanes.into_iter().unzip())
+    let (lanes, layouts): (Vec<StreamLane>, Vec<ReadLayout>) = lanes.into_iter().unzip();
+    let fastq = lanes.iter().filter(|lane| !matches!(lane, StreamLane::Aligned(_))).flat_map(StreamLane::paths);
+    warn_of_suspect_reads(fastq, single);
+    Ok((lanes, layouts))
 }
 
 /// Removes lanes without reads, with their layouts and their read groups, unless all lanes are empty. `read_groups` has
