@@ -28,6 +28,7 @@ mod guard;
 mod help;
 mod index_faults;
 mod layering;
+mod mistakes;
 mod multiqc;
 mod outputs;
 mod panel;
