@@ -245,9 +245,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let genome = CramReference::new(Some(args.reference.clone()));
     let options =
         AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
-    let (lanes, layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
+    let (mut lanes, mut layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
+    let mut groups = args.read_group.clone();
+    lanes::leave_out_empty_lanes(&mut lanes, &mut layouts, &mut groups)?;
     let carried_tags = args.carried_tags(&lanes)?;
-    let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;
+    let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&groups, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured =
         machine_profile::read_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));

@@ -2,6 +2,7 @@
 //! line of this process, quoted for a shell.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 
 use clap::builder::RangedI64ValueParser;
@@ -16,10 +17,12 @@ pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MAX_THREADS)
 }
 
-/// Returns the parser of `-k`, the k-mer length of calls: shorter k-mers are too rarely unique, longer ones do not fit in
-/// 64 bits.
+/// k-mer lengths of calls in bp: shorter k-mers are too rarely unique, longer ones do not fit in 64 bits.
+pub(crate) const KMER_LENGTHS: RangeInclusive<i64> = 17..=32;
+
+/// Returns the parser of `-k`, the k-mer length of calls.
 pub(crate) fn kmer_length_parser() -> RangedI64ValueParser<u32> {
-    value_parser!(u32).range(17..=32)
+    value_parser!(u32).range(KMER_LENGTHS)
 }
 
 /// Returns the requested number of threads, or else the number of CPUs that this process may use.

@@ -20,7 +20,8 @@ use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::input_files::InputFileStates;
+use crate::first_reads::warn_of_suspect_reads;
+use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
 use crate::table_note::TableNote;
 use genuma_work::publish::AtomicFileSet;
@@ -209,6 +210,8 @@ impl Args {
         for ((_, files), sample) in samples.iter().zip(0u8..) {
             lanes.extend(Lane::group_files_into_lanes(sample, files, MateLayout::Single, &options)?);
         }
+        leave_out_empty_lanes(&mut lanes)?;
+        warn_of_suspect_reads(lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths), false);
         let params = self.kmer_count_params(lanes.len())?;
         for folder in [self.output_folder(), &params.work_dir] {
             require_existing_folder(folder, &folder.display().to_string())?;

@@ -6,8 +6,9 @@ mod sbatch;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::Lane;
+use genuma_kmers::BinGrid;
 use genuma_reads::checksum::md5_hex;
+use genuma_reads::{Lane, TUMOUR_SAMPLE};
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
 use genuma_somatic::provenance::Provenance;
 use genuma_somatic::result_warnings::ResultWarning;
@@ -15,6 +16,7 @@ use genuma_storage::RunStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::command_line::KMER_LENGTHS;
 use crate::fingerprint::Fingerprint;
 use crate::json_file::{JsonOutput, schema};
 
@@ -102,7 +104,8 @@ impl DistributedPlan {
     /// Loads the plan from the run store; `None` if the run store has no plan.
     ///
     /// # Errors
-    /// The object cannot be read, is no plan, was changed, or was made by another version of genuma.
+    /// The object cannot be read, is no plan, was changed, was made by another version of genuma, or has unknown keys or
+    /// values that no plan has.
     pub(crate) fn load(run_store: &RunStore) -> anyhow::Result<Option<DistributedPlan>> {
         let Some(entry) = run_store.open_if_exists(PLAN_OBJECT_NAME)? else { return Ok(None) };
         let text = entry.read(0..entry.len())?;
@@ -122,14 +125,55 @@ impl DistributedPlan {
         let mut value: Value =
             serde_json::from_slice(&text).with_context(|| format!("{entry}: is damaged; plan the call again"))?;
         let checksum = value.as_object_mut().and_then(|object| object.remove(CHECKSUM_KEY));
-        // The checksum covers all keys, so a plan with an unknown one is refused too.
         if checksum != Some(Value::String(compute_checksum(&value))) {
             bail!(
                 "{entry}: was changed after it was planned (its checksum is wrong): plan the call again; resources of a \
                  task are set with options of genuma step"
             );
         }
-        Ok(Some(serde_json::from_value(value).with_context(|| format!("{entry}: is damaged; plan the call again"))?))
+        let plan: DistributedPlan = serde_json::from_value(value.clone())
+            .with_context(|| format!("{entry}: is damaged; plan the call again"))?;
+        // A key that no struct has would be lost, whatever its depth.
+        let written = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA_NUMBER, &plan);
+        if serde_json::to_value(&written)? != value {
+            bail!("{entry}: has other keys than genuma {own} writes; plan the call again");
+        }
+        if let Some(fault) = plan.find_fault() {
+            bail!("{entry}: {fault}; plan the call again");
+        }
+        Ok(Some(plan))
+    }
+
+    /// Describes what no plan of [`planning`] can have: numbers out of range, or numbers and steps that contradict each
+    /// other; `None` for a valid plan.
+    fn find_fault(&self) -> Option<String> {
+        let call = &self.call;
+        if !call.grid.is_valid() {
+            let BinGrid { num_partitions, bins_per_partition } = call.grid;
+            return Some(format!("{num_partitions} partitions of {bins_per_partition} bins cannot be counted"));
+        }
+        if call.shards.is_empty() || self.shards as usize != call.shards.len() || self.parts != call.grid.num_partitions
+        {
+            return Some("its numbers of shards or partitions contradict each other".to_owned());
+        }
+        let mut lanes = call.shards.iter().flatten().chain(&self.lanes);
+        if call.samples.names().len() != 2 || lanes.any(|lane| lane.sample > TUMOUR_SAMPLE) {
+            return Some("its samples are not a normal and a tumour".to_owned());
+        }
+        if !KMER_LENGTHS.contains(&call.params.k.into()) {
+            return Some(format!("k-mers of {} bp cannot be counted", call.params.k));
+        }
+        let is_valid = |(step, kind): (&StepPlan, StepKind)| {
+            step.name == kind.command_line_name()
+                && step.tasks == call.num_tasks_of_step(kind)
+                && step.after.iter().map(String::as_str).eq(kind.preceding_step().map(StepKind::command_line_name))
+                && step.threads >= 1
+                && step.memory_mb >= 1
+                && step.minutes >= 1
+        };
+        let kinds = StepKind::ALL_STEP_KINDS;
+        let all_valid = self.steps.len() == kinds.len() && self.steps.iter().zip(kinds).all(is_valid);
+        (!all_valid).then(|| "its steps are not those of a distributed call".to_owned())
     }
 
     /// Returns the plan of a step.

@@ -42,7 +42,7 @@ pub(crate) fn require_existing_folder(path: &Path, name: &str) -> anyhow::Result
         Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(anyhow::Error::new(e).context(name.to_owned()))
         }
-        _ => Err(UsageError(format!("{name}: is not a folder")).into()),
+        _ => Err(UsageError(format!("{name}: is not a folder: create it, or give another one")).into()),
     }
 }
 
@@ -52,7 +52,9 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     if let Some(ChildProgramFailed(code)) = error.downcast_ref() {
         return ExitCode::from(*code);
     }
-    logging::log_line(&format!("genuma: error: {}{}", format_error_line(error), memory_advice(error)));
+    let line = format_error_line(error);
+    let advice = path_advice(&line, error);
+    logging::log_line(&format!("genuma: error: {line}{advice}{}", memory_advice(error)));
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
@@ -103,6 +105,19 @@ pub(crate) fn install_thread_spawn_panic_hook() {
     }));
 }
 
+/// Returns advice for an error line that ends with a system error about a path; empty for other errors, whose messages
+/// have their own advice.
+fn path_advice(line: &str, error: &anyhow::Error) -> &'static str {
+    let system_error = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    match system_error.filter(|cause| line.ends_with(&cause.to_string())).map(io::Error::kind) {
+        Some(ErrorKind::NotFound) => ": check the path",
+        Some(ErrorKind::PermissionDenied) => ": check the permissions of the path",
+        Some(ErrorKind::IsADirectory) => ": give a file, not a folder",
+        Some(ErrorKind::NotADirectory) => ": a part of the path is a file, not a folder",
+        _ => "",
+    }
+}
+
 /// Returns advice for an error that was caused by lack of memory; empty for other errors. The advice names the limit of
 /// the process on memory, if it has one, and the option `--memory`, if the command has it.
 fn memory_advice(error: &anyhow::Error) -> String {
@@ -151,10 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn system_errors_about_a_path_have_advice() {
+        let advice = |message: &str, kind: ErrorKind| {
+            let error = Err::<(), _>(io::Error::from(kind)).context(message.to_owned()).unwrap_err();
+            path_advice(&format_error_line(&error), &error)
+        };
+        assert_eq!(advice("x", ErrorKind::NotFound), ": check the path");
+        assert_eq!(advice("x", ErrorKind::PermissionDenied), ": check the permissions of the path");
+        assert_eq!(advice("x", ErrorKind::StorageFull), "");
+        let cause = io::Error::from(ErrorKind::NotFound).to_string();
+        assert_eq!(advice(&format!("x: {cause}: make it"), ErrorKind::NotFound), "", "it has its own");
+    }
+
+    #[test]
     fn a_folder_that_cannot_be_asked_for_is_no_wrong_usage() {
         let asked = |name: &str| require_existing_folder(Path::new(name), name).unwrap_err();
         assert!(asked("/nowhere").is::<UsageError>());
-        assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder");
+        assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder: create it, or give another one");
         let long = "x".repeat(300);
         assert!(!asked(&long).is::<UsageError>());
         assert_eq!(format_error_line(&asked(&long)), format!("{long}: File name too long (os error 36)"));

@@ -1,11 +1,40 @@
-//! Detects input files that change while a command reads them.
+//! Detects input files that change while a command reads them, and leaves out lanes without reads.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::{Lane, LaneFiles};
+use genuma_reads::{Lane, LaneFiles, StreamLane, describe_empty_lane, find_empty_lanes, remove_empty_lanes};
+use tracing::warn;
+
+/// Removes lanes without reads and warns of them, unless the sample has no other lane.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn leave_out_empty_lanes(lanes: &mut Vec<Lane>) -> anyhow::Result<()> {
+    for lane in remove_empty_lanes(lanes)? {
+        warn!("{}", describe_empty_lane(lane.paths()));
+    }
+    Ok(())
+}
+
+/// Returns the lanes that have reads, and warns of the others; all lanes if none has reads.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn without_empty_lanes(lanes: Vec<StreamLane>) -> anyhow::Result<Vec<StreamLane>> {
+    let empty = find_empty_lanes(&lanes)?;
+    let mut with_reads = Vec::new();
+    for (lane, is_empty) in lanes.into_iter().zip(empty) {
+        if is_empty {
+            warn!("{}", describe_empty_lane(lane.paths()));
+        } else {
+            with_reads.push(lane);
+        }
+    }
+    Ok(with_reads)
+}
 
 /// Identity and state of a file: device, inode, size in bytes, and time of the last modification of its content
 /// (seconds, nanoseconds).

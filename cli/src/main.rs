@@ -13,6 +13,7 @@ mod completions;
 mod count;
 mod counter_table;
 mod evaluate;
+mod first_reads;
 mod errors;
 mod fingerprint;
 mod forecast;

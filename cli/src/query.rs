@@ -11,6 +11,7 @@ use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions
 use tracing::info;
 
 use crate::errors::UsageError;
+use crate::input_files::without_empty_lanes;
 use crate::table_note::{TableNote, decode_kmer_counts};
 use crate::{command_line, logging, size_format};
 
@@ -111,7 +112,8 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 }
 
 fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
-    let lanes: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
+    let files: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
+    let lanes = without_empty_lanes(files)?;
     Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(BASES_PER_BATCH)))?)
 }
 

@@ -6,6 +6,7 @@ use genuma_reads::umi::MIN_UMI_BASES;
 use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
 
 use crate::errors::{UsageError, convert_lane_error};
+use crate::first_reads::warn_of_suspect_reads;
 
 /// How the reads of all samples are stored.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -59,6 +60,8 @@ impl ReadLayoutOptions {
         };
         let structures = self.read_structures(role)?;
         let lanes = Lane::group_files_into_lanes(sample, files, layout, options).map_err(convert_lane_error)?;
+        let fastq = lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths);
+        warn_of_suspect_reads(fastq, layout == MateLayout::Single);
         Ok(match structures {
             Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
             None => lanes,

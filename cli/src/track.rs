@@ -16,7 +16,7 @@ use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use tracing::{info, warn};
 
 use crate::errors::UsageError;
-use crate::input_files::InputFileStates;
+use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
@@ -219,6 +219,7 @@ impl Args {
                 if normal == Some(number.into()) { ReadStructureOption::Normal } else { ReadStructureOption::Tumour };
             lanes.extend(self.open_lanes(number, role, files)?);
         }
+        leave_out_empty_lanes(&mut lanes)?;
         check_lanes_for_one_pass(&lanes)?;
         let text = vcf::read_vcf_text(&self.calls)?;
         let records = vcf::parse_vcf(&text, &self.calls)?;
@@ -234,7 +235,7 @@ impl Args {
         if passed.is_empty() {
             let file = self.calls.display();
             match num_filtered {
-                0 => bail!("{file}: contains no variant records"),
+                0 => bail!("{file}: contains no variant records: give the VCF of a call that found changes"),
                 _ => bail!(
                     "{file}: none of the {num_filtered} records passed its filters; use --all-filters to track them all"
                 ),

@@ -187,7 +187,7 @@ fn options_out_of_range() {
 fn places_that_cannot_be_written_to() {
     let folder = scratch("places");
     fs::write(folder.join("file"), "x").expect("a file");
-    refused(&data().call(&folder.join("file")), 1, &["file: cannot create the output folder"]);
+    refused(&data().call(&folder.join("file")), 1, &["file: is not a folder: give the name of"]);
     refused(&data().call(Path::new("/proc/genuma")), 1, &["/proc/genuma: cannot create the output folder"]);
     let work = folder.join("file/work");
     let out = folder.join("out");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, filters, gunzip, json, run, scratch};
+use crate::common::{Data, filters, gunzip, json, names, run, scratch};
 use crate::guard::assert_withheld;
 use serde_json::Value;
 
@@ -162,8 +162,12 @@ fn two_people_are_told() {
     let out = scratch("swapped-calls");
     let ended = run(strangers.call(&out));
     assert!(ended.code == Some(1) && ended.stderr.contains("two people"), "{}", ended.stderr);
+    assert!(names(&out).iter().all(|name| name == ".work"), "{:?}", names(&out));
     let ended = run(strangers.call_with(&out, &["--force", "--resume"])).assert_success();
     assert!(ended.stderr.contains("two people"), "{}", ended.stderr);
+    let vcf = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    let is_warning = |line: &str| line.starts_with("##genumaWarning=") && line.contains("two people");
+    assert!(vcf.lines().take_while(|line| line.starts_with("##")).any(is_warning), "{vcf}");
     assert!(json(&out.join("summary.json"))["genotype_mismatch_rate"].as_f64().is_some_and(|share| share > 0.0));
     // A tenth of another person's reads in the normal is contamination, and not reported as foreign sequence.
     let touched = simulate("touched", "9", &[&["--library", "wgs", "--foreign-normal", "0.1"], &NONE]);

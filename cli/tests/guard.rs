@@ -455,7 +455,7 @@ fn inputs_that_change_during_a_call_are_noticed() {
     let contig = fs::read_to_string(&reference).expect("FASTA")[1..].split_whitespace().next().map(str::to_owned);
     let contig = contig.expect("a name");
     fs::write(&known, format!("##fileformat=VCFv4.2\n{contig}\t5\t.\tA\tC\t.\t.\tAF=0.1\n")).expect("a file");
-    for replaced in [&reference, &known] {
+    for replaced in [&reference, &known, &own.normal[0], &own.tumor[1]] {
         let out = folder.join(replaced.file_stem().expect("a name")).join("out");
         let call = own.call_with(&out, &["--known", text(&known), "-t", "1"]);
         let mut child = genuma().args(call).stderr(std::process::Stdio::piped()).spawn().expect("genuma");

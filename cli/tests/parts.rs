@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::common::{
-    Data, RunOutput, SharedFixture, assert_private, assert_same, bgzip, called, data, genuma, genuma_with_open_umask,
+    self, Data, RunOutput, SharedFixture, assert_private, assert_same, bgzip, called, data, genuma, genuma_with_open_umask,
     gunzip, names, run, scratch, skipped,
 };
 
@@ -351,6 +353,65 @@ fn a_plan_that_was_changed_is_refused() {
     }
     fs::write(&plan, good).expect("a plan");
     run.all("scatter");
+}
+
+/// Finding 6 of issue 46. The program that edits a plan can compute its checksum again.
+#[test]
+fn a_plan_with_a_right_checksum_must_be_valid_too() {
+    let run = Run::plan(cut(), "edited-plan", 2, 2);
+    let path = Path::new(&run.place).join("plan.json");
+    let good = common::json(&path);
+    let write = |mut plan: Value| {
+        plan.as_object_mut().expect("an object").remove("checksum");
+        plan["checksum"] = genuma_reads::checksum::md5_hex(plan.to_string().as_bytes()).into();
+        fs::write(&path, plan.to_string()).expect("a plan");
+    };
+    for (place, value, words) in [
+        ("/more", json!(1), "other keys"),
+        ("/steps/0/more", json!(1), "other keys"),
+        ("/call/grid/more", json!(1), "other keys"),
+        ("/call/params/more", json!(1), "other keys"),
+        ("/lanes/0/more", json!(1), "other keys"),
+        ("/call/grid/bins_per_partition", json!(0), "2 partitions of 0 bins"),
+        ("/call/grid/bins_per_partition", json!(u32::MAX), "bins cannot be counted"),
+        ("/call/grid/num_partitions", json!(0), "0 partitions of"),
+        ("/call/grid/num_partitions", json!(3), "contradict each other"),
+        ("/call/shards", json!([]), "contradict each other"),
+        ("/call/params/k", json!(0), "k-mers of 0 bp"),
+        ("/lanes/0/sample", json!(9), "its samples are not"),
+        ("/call/samples/names", json!([]), "its samples are not"),
+        ("/shards", json!(3), "contradict each other"),
+        ("/parts", json!(0), "contradict each other"),
+        ("/steps", json!([]), "its steps are not those"),
+        ("/steps/3/name", json!("sort"), "its steps are not those"),
+        ("/steps/3/after", json!(["finish"]), "its steps are not those"),
+        ("/steps/0/tasks", json!(0), "its steps are not those"),
+        ("/steps/1/threads", json!(0), "its steps are not those"),
+        ("/steps/1/memory_mb", json!(0), "its steps are not those"),
+        ("/steps/1/minutes", json!(0), "its steps are not those"),
+    ] {
+        let mut plan = good.clone();
+        let (parent, key) = place.rsplit_once('/').expect("a path");
+        plan.pointer_mut(parent).expect("a place")[key] = value;
+        write(plan);
+        let said = refused(run.step("scatter", 1), 1);
+        assert!(said.contains(words) && said.contains("plan the call again"), "{place}: {said}");
+    }
+    write(good);
+    run.done("scatter", 1);
+}
+
+#[test]
+fn a_call_that_is_planned_again_keeps_its_output_folder() {
+    let run = Run::plan(cut(), "planned-again", 2, 2);
+    let plan = || fs::read(Path::new(&run.place).join("plan.json")).expect("a plan");
+    let first = plan();
+    let other = Run { out: run.out.with_file_name("other"), ..run.clone() };
+    let ended = other.plan_again(cut(), &[]);
+    let words = format!("contains this call with results in {}; give -o ", run.out.display());
+    assert!(ended.code == Some(1) && ended.stderr.contains(&words), "{}", ended.stderr);
+    assert!(plan() == first);
+    run.plan_again(cut(), &[]).assert_success();
 }
 
 #[test]

@@ -182,8 +182,8 @@ fn bad_input_is_told_in_one_line() {
     let unlisted: String =
         recording.lines().filter(|l| !l.contains("node1/cpulist")).map(|l| format!("{l}\n")).collect();
     let cases = [
-        (path("gone.txt"), format!("{}: No such file or directory (os error 2)", path("gone.txt"))),
-        (path(""), format!("{}: Is a directory (os error 21)", path(""))),
+        (path("gone.txt"), format!("{}: No such file or directory (os error 2): check the path", path("gone.txt"))),
+        (path(""), format!("{}: Is a directory (os error 21): give a file, not a folder", path(""))),
         (
             write("json.txt", "{}"),
             format!("{}: is not a recording: its first line is not 'genuma recording 1'", path("json.txt")),
@@ -226,7 +226,7 @@ fn bad_input_is_told_in_one_line() {
 
     let nowhere = path("no/such/file");
     let ended = run(["machine", "show", "--record", &nowhere]);
-    let why = format!("{nowhere}: cannot write: No such file or directory (os error 2)");
+    let why = format!("{nowhere}: cannot write: No such file or directory (os error 2): check the path");
     assert_eq!((ended.code, ended.stderr), (Some(1), format!("genuma: error: {why}\n")));
 }
 

@@ -5,12 +5,14 @@
 //! hundreds of megabases has been read.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_reads::{
     AlignedInput, AlignedOptions, BatchLimits, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
+    describe_empty_lane, find_empty_lanes,
 };
+use tracing::warn;
 
 use crate::invocation::{Invocation, ReadDependence, ReadFiles, ReadInputMode};
 
@@ -22,7 +24,8 @@ const CHUNK_BASES: u64 = 400_000;
 pub(crate) const TEXT_CHUNK_LIMITS: BatchLimits =
     BatchLimits { target_bases: CHUNK_BASES, max_reads: 8192, min_reads: 0, max_bases: CHUNK_BASES };
 
-/// Returns the lanes of `reads`. Files of aligned reads are read with the options `aligned`.
+/// Returns the lanes of `reads`, without those that have no reads. Files of aligned reads are read with the options
+/// `aligned`.
 ///
 /// # Errors
 /// A file exists and cannot be read.
@@ -39,13 +42,22 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
         };
         files.iter().map(lane).collect()
     };
-    match reads {
-        ReadFiles::Unnamed => Ok(Vec::new()),
-        ReadFiles::Single(files) => each(files, false, StreamLane::Single),
-        ReadFiles::Mixed(files) => each(files, true, StreamLane::Single),
-        ReadFiles::Paired(files) => Ok(files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect()),
-        ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved),
-    }
+    let lanes: Vec<StreamLane> = match reads {
+        ReadFiles::Unnamed => Vec::new(),
+        ReadFiles::Single(files) => each(files, false, StreamLane::Single)?,
+        ReadFiles::Mixed(files) => each(files, true, StreamLane::Single)?,
+        ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect(),
+        ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved)?,
+    };
+    let empty = find_empty_lanes(&lanes)?;
+    let left_out = |lane: &StreamLane| warn!("{}", describe_empty_lane(lane.paths()));
+    let with_reads = lanes.into_iter().zip(empty).filter(|(lane, empty)| {
+        if *empty {
+            left_out(lane);
+        }
+        !empty
+    });
+    Ok(with_reads.map(|(lane, _)| lane).collect())
 }
 
 /// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes
@@ -290,7 +302,7 @@ pub(crate) struct BatchCutter {
 
 impl BatchCutter {
     /// Creates a cutter for the instances of `invocation`, whose plain run has `threads` threads.
-    pub(crate) fn for_invocation(invocation: &Invocation, threads: usize) -> Self {
+    pub(crate) fn for_invocation(invocation: &Invocation, lanes: &[StreamLane], threads: usize) -> Self {
         let block = match invocation.depends {
             ReadDependence::Blocks { even, min_reads: least_reads, .. } => {
                 let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);
@@ -303,10 +315,10 @@ impl BatchCutter {
             block,
             mixed: matches!(invocation.reads, ReadFiles::Mixed(_)),
             pairs_only: match &invocation.reads {
-                ReadFiles::Interleaved(files)
+                ReadFiles::Interleaved(_)
                     if !invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::TwoFiles =>
                 {
-                    Some(files.clone())
+                    Some(lanes.iter().flat_map(StreamLane::paths).map(Path::to_path_buf).collect())
                 }
                 _ => None,
             },

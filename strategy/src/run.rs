@@ -235,7 +235,7 @@ impl RunPlan {
             .max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES_PER_BASE * instances as u64));
         let max_unfinished = |cpu_slot: &CpuSlot| block.map_or(usize::MAX, |_| cpu_slot.threads + EXTRA_BLOCKS);
         let broker = BatchBroker::new(ahead, room as usize, self.cpu_slots.iter().map(max_unfinished).collect());
-        let mut dealer = BatchCutter::for_invocation(invocation, self.threads);
+        let mut dealer = BatchCutter::for_invocation(invocation, &lanes, self.threads);
 
         let (reads, written, instances) = thread::scope(|scope| {
             let keepers: Vec<_> = (0..instances)

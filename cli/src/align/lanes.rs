@@ -4,10 +4,14 @@ use std::path::PathBuf;
 
 use genuma_align::engine::ReadLayout;
 use genuma_align::header::ReadGroup;
-use genuma_reads::{AlignedInput, AlignedOptions, StreamLane, check_file_exists};
+use genuma_reads::{
+    AlignedInput, AlignedOptions, StreamLane, check_file_exists, describe_empty_lane, find_empty_lanes,
+};
+use tracing::warn;
 
 use super::sequencing_unit;
 use crate::errors::UsageError;
+use crate::first_reads::warn_of_suspect_reads;
 
 /// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
 /// or BINSEQ file, recognised by its content, is a lane of its own. Without `interleaved`, a FASTQ file that is the
@@ -49,7 +53,38 @@ pub(crate) fn group_files_into_lanes(
             }
         });
     }
-    Ok(lanes.into_iter().unzip())
+    let (lanes, layouts): (Vec<StreamLane>, Vec<ReadLayout>) = lanes.into_iter().unzip();
+    let fastq = lanes.iter().filter(|lane| !matches!(lane, StreamLane::Aligned(_))).flat_map(StreamLane::paths);
+    warn_of_suspect_reads(fastq, single);
+    Ok((lanes, layouts))
+}
+
+/// Removes lanes without reads, with their layouts and their read groups, unless all lanes are empty. `read_groups` has
+/// one for all lanes, or one for each.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn leave_out_empty_lanes(
+    lanes: &mut Vec<StreamLane>,
+    layouts: &mut Vec<ReadLayout>,
+    read_groups: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let empty = find_empty_lanes(lanes)?;
+    for (lane, _) in lanes.iter().zip(&empty).filter(|(_, empty)| **empty) {
+        warn!("{}", describe_empty_lane(lane.paths()));
+    }
+    if read_groups.len() == lanes.len() {
+        retain_lanes_with_reads(read_groups, &empty);
+    }
+    retain_lanes_with_reads(lanes, &empty);
+    retain_lanes_with_reads(layouts, &empty);
+    Ok(())
+}
+
+/// Keeps the items of the lanes that are not empty.
+fn retain_lanes_with_reads<T>(of_lanes: &mut Vec<T>, empty: &[bool]) {
+    let mut empty = empty.iter();
+    of_lanes.retain(|_| empty.next() == Some(&false));
 }
 
 /// Adds an ID, and PL and PU if they are missing, to read groups without an ID. The values are derived from flowcell

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use genuma_work::folder;
 use genuma_work::signals;
 
@@ -15,8 +15,14 @@ pub(super) struct OutputFolder<'a> {
 
 impl<'a> OutputFolder<'a> {
     /// Opens the output folder; creates it if it is missing.
+    ///
+    /// # Errors
+    /// The path is not a folder, or the folder cannot be created.
     pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
+        if !new && !path.is_dir() {
+            bail!("{}: is not a folder: give the name of a new or existing folder for the results", path.display());
+        }
         fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
         Ok(OutputFolder { path, was_created: new })
     }

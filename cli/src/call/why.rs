@@ -52,7 +52,7 @@ pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) 
 
 /// Parses `CHROM:POS:REF>ALT` into a VCF record.
 fn parse_variant(words: &str) -> anyhow::Result<VcfRecord> {
-    let usage = "neither a VCF file nor CHROM:POS:REF>ALT";
+    let usage = "neither a VCF file nor CHROM:POS:REF>ALT, such as chr1:12345:A>T";
     let mut parts = words.rsplitn(3, ':');
     let (Some(alleles), Some(pos), Some(chrom)) = (parts.next(), parts.next(), parts.next()) else { bail!(usage) };
     let Some((reference, alternate)) = alleles.split_once('>') else { bail!(usage) };

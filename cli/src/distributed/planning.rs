@@ -92,17 +92,15 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         fingerprint: job.store.fingerprint.clone() + &lines,
     };
     run_store.create_folder()?;
-    let existing = DistributedPlan::load(&run_store)?;
-    if existing.as_ref().is_some_and(|existing| existing.call.fingerprint != call.fingerprint) {
-        bail!("{run_store}: contains the plan of another call; give another location, or remove that plan");
-    }
+    let out = std::path::absolute(request.out).context("the output folder")?;
+    let replaces_plan = check_existing_plan(&run_store, &call, &out)?;
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
     let given = input::measure_forecast_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
     let needs = given.forecast_steps(call.shards.len() as u32, grid, &MEASURED_RATES);
     let plan = DistributedPlan {
         genuma: env!("CARGO_PKG_VERSION").to_owned(),
         run: store_location(request.run)?,
-        out: std::path::absolute(request.out).context("the output folder")?,
+        out,
         shards: call.shards.len() as u32,
         parts: grid.num_partitions,
         steps: needs.iter().map(|need| plan_step(need, &call, job.resources.threads)).collect(),
@@ -111,13 +109,28 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         provenance: job.provenance.clone(),
         call,
     };
-    let replaces_plan = existing.is_some();
     publish_plan(&run_store, &plan.to_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
         publish_sbatch_script(&run_store, &plan)?;
     }
     Ok(())
+}
+
+/// Checks that the run store has no plan, or the plan of this call with the same output folder. Returns whether it has
+/// a plan.
+fn check_existing_plan(run_store: &RunStore, call: &DistributedCallPlan, out: &Path) -> anyhow::Result<bool> {
+    let Some(existing) = DistributedPlan::load(run_store)? else { return Ok(false) };
+    if existing.call.fingerprint != call.fingerprint {
+        bail!("{run_store}: contains the plan of another call; give another location, or remove that plan");
+    }
+    if existing.out != out {
+        bail!(
+            "{run_store}: contains this call with results in {0}; give -o {0} to plan it again, or --plan another location",
+            existing.out.display()
+        );
+    }
+    Ok(true)
 }
 
 fn store_location(run: &str) -> anyhow::Result<String> {

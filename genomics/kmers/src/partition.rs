@@ -10,6 +10,8 @@ use crate::minimizer::bin_of_minimizer_hash;
 
 /// Maximum number of partitions of the k-mers; the reads are read once for each.
 pub const MAX_PARTITIONS: u32 = 1 << 12;
+/// Maximum number of bins of a count.
+pub(crate) const MAX_BINS: u64 = 1 << 14;
 
 /// One partition of the k-mer space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -112,6 +114,12 @@ pub struct BinGrid {
 }
 
 impl BinGrid {
+    /// Whether reads can be scattered into this grid: both numbers are at least 1 and within the limits of a count.
+    pub fn is_valid(self) -> bool {
+        let bins = u64::from(self.num_partitions) * u64::from(self.bins_per_partition);
+        self.num_partitions <= MAX_PARTITIONS && (1..=MAX_BINS).contains(&bins)
+    }
+
     /// Total number of bins.
     pub fn num_bins(self) -> usize {
         self.num_partitions as usize * self.bins_per_partition as usize

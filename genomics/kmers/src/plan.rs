@@ -5,7 +5,7 @@ use genuma_reads::ReadEstimate;
 use crate::collapse::counted_super_kmer_bytes;
 use crate::counter_table::{MIN_SLOTS, slot_bytes};
 use crate::minimizer::minimizer_length;
-use crate::partition::{BinGrid, MAX_PARTITIONS};
+use crate::partition::{BinGrid, MAX_BINS, MAX_PARTITIONS};
 use crate::superkmer::MAX_RECORD_BYTES;
 use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
 
@@ -19,8 +19,6 @@ const BYTES_PER_KMER: (u64, u64) = (5, 4);
 const KIB: u64 = 1024;
 /// Minimum number of bins of a count.
 const MIN_BINS: u64 = 16;
-/// Maximum number of bins of a count.
-const MAX_BINS: u64 = 1 << 14;
 /// Minimum number of bins of a partition in a grid of many partitions.
 const MIN_BINS_PER_PARTITION: u64 = 4;
 /// Minimum number of bins for each range in which counted k-mers are sorted.

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{Error, FileFault};
 use crate::fastq::{FastqOptions, FastqReader};
 use crate::file_span::FileSpan;
-use crate::lane::{Lane, num_samples};
+use crate::lane::Lane;
 use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
 use genuma_work::ProgressCounters;
@@ -64,46 +64,6 @@ fn check_all(lanes: &[Lane], allow_pipes: bool) -> Result<(), Error> {
     }
     check_no_duplicate_inputs(files)?;
     regular.into_iter().try_for_each(check_first_batch)
-}
-
-/// Removes lanes whose FASTQ files are all empty, unless all lanes of the sample are, and returns the removed lanes. A
-/// sequencer may write such files for a lane without reads of the sample. A lane of two files of which only one is
-/// empty is not removed; it fails in [`check_lanes`].
-///
-/// # Errors
-/// A file cannot be read.
-pub fn remove_empty_lanes(lanes: &mut Vec<Lane>) -> Result<Vec<Lane>, Error> {
-    let mut empty = Vec::new();
-    for sample in 0..num_samples(lanes) {
-        let own: Vec<bool> = lanes
-            .iter()
-            .map(|lane| Ok(usize::from(lane.sample) == sample && is_empty_lane(lane)?))
-            .collect::<Result<_, Error>>()?;
-        let has_reads = lanes.iter().zip(&own).any(|(lane, is_empty)| usize::from(lane.sample) == sample && !is_empty);
-        if has_reads {
-            let (removed, kept) =
-                std::mem::take(lanes).into_iter().zip(own).partition::<Vec<_>, _>(|(_, empty)| *empty);
-            *lanes = kept.into_iter().map(|(lane, _)| lane).collect();
-            empty.extend(removed.into_iter().map(|(lane, _)| lane));
-        }
-    }
-    Ok(empty)
-}
-
-/// Whether all files of a lane are regular FASTQ files without content. A missing or damaged file does not count as
-/// empty: [`check_lanes`] reports it.
-fn is_empty_lane(lane: &Lane) -> Result<bool, Error> {
-    if !lane.is_fastq() || lane.slice.is_some() || lane.has_pipe() {
-        return Ok(false);
-    }
-    let progress = ProgressCounters::default();
-    for path in lane.paths() {
-        match FastqReader::open(path, &progress, &FastqOptions::for_pairs(None)) {
-            Err(Error::File { fault: FileFault::Empty, .. }) => {}
-            _ => return Ok(false),
-        }
-    }
-    Ok(true)
 }
 
 /// Whether the path is a regular file, which can be read again, and not a pipe.

@@ -408,7 +408,7 @@ pub enum FastaLineFault {
     #[error("damaged gzip data ({0}): copy or make the file again")]
     Gzip(String),
     /// The file does not start with a header.
-    #[error("starts with {0} instead of '>': not a FASTA file")]
+    #[error("starts with {0} instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip")]
     MissingHeader(ByteForDisplay),
     /// A header without a name.
     #[error("'>' without a name: name every sequence")]

@@ -66,6 +66,8 @@ mod stream;
 
 mod check;
 
+mod empty_lanes;
+
 mod shards;
 
 mod estimate;
@@ -85,7 +87,8 @@ mod error;
 pub use genuma_work::ProgressCounters;
 
 pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
-pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
+pub use check::{check_lanes, check_lanes_for_one_pass};
+pub use empty_lanes::{describe_empty_lane, find_empty_lanes, remove_empty_lanes};
 pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
 pub use estimate::ReadEstimate;
 pub use file_span::{FileSpan, VirtualOffset};

@@ -72,9 +72,18 @@ fn invalid_files_are_reported() {
         (b"", "is empty: give a file with at least one record"),
         (b"\n\n", "is empty: give a file with at least one record"),
         (&gzip(b""), "is empty: give a file with at least one record"),
-        (b"ACGT\n", "line 1: starts with 'A' instead of '>': not a FASTA file"),
-        (b"@r\nACGT\n+\nFFFF\n", "line 1: starts with '@' instead of '>': not a FASTA file"),
-        (b"\r\nACGT\n", "line 2: starts with 'A' instead of '>': not a FASTA file"),
+        (
+            b"ACGT\n",
+            "line 1: starts with 'A' instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip",
+        ),
+        (
+            b"@r\nACGT\n+\nFFFF\n",
+            "line 1: starts with '@' instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip",
+        ),
+        (
+            b"\r\nACGT\n",
+            "line 2: starts with 'A' instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip",
+        ),
         (b">a\nAC\n>b\nAC\n>a x\nAC\n", "line 5: sequence name \"a\" was used on line 1: rename one of them"),
         (b">a\nAC\n> b\nAC\n", "line 3: '>' without a name: name every sequence"),
         (b">a\nAC\n>b\n\n>c\nAC\n", "line 3: sequence \"b\" has no bases: remove it or complete the file"),

@@ -69,7 +69,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The file does not begin with the magic bytes of a table.
-    #[error("{path}: is not a genuma table", path = path.display())]
+    #[error("{path}: is not a genuma table: give a table that genuma wrote", path = path.display())]
     NotATable {
         /// Path of the file.
         path: PathBuf,

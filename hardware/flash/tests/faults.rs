@@ -176,7 +176,7 @@ fn other_files_and_versions_are_refused() {
     for other in [&b""[..], b"GENUMAT", b"@read1\nACGT\n+\nIIII\n", &[0; 10_000]] {
         fs::write(&path, other).unwrap();
         let said = open(&path, PageReadMethod::Auto).unwrap_err().to_string();
-        assert_eq!(said, format!("{}: is not a genuma table", path.display()));
+        assert_eq!(said, format!("{}: is not a genuma table: give a table that genuma wrote", path.display()));
     }
     let missing = folder.path().join("missing");
     let said = open(&missing, PageReadMethod::Auto).unwrap_err().to_string();

@@ -86,7 +86,9 @@ pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
             continue;
         }
         if !header {
-            return Err(fail("not a VCF file: it does not begin with ##fileformat=VCF"));
+            return Err(fail(
+                "not a VCF file, whose first line is ##fileformat=VCF...: give VCF, plain or compressed (not BCF)",
+            ));
         }
         if line.is_empty() {
             continue;
