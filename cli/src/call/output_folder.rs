@@ -16,6 +16,7 @@ pub(super) struct OutputFolder<'a> {
 impl<'a> OutputFolder<'a> {
     /// Opens the output folder; creates it if it is missing.
     pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
+        // I/O error ignored: creating the folder reports it.
         let new = !path.exists();
         fs::create_dir_all(path).with_context(|| format!("{}: cannot create the output folder", path.display()))?;
         Ok(OutputFolder { path, was_created: new })

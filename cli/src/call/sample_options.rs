@@ -36,6 +36,7 @@ const OPTION_HELP: &str = "Reads of the tumour: FASTQ files in the order read 1,
 fn split_name_and_file(first: &OsStr) -> Option<(String, PathBuf)> {
     let (name, file) = first.to_str()?.split_once('=')?;
     let fit = self::parse_sample_name(name).is_ok() && !file.is_empty();
+    // I/O error ignored: reported when the file is opened.
     (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
 }
 

@@ -91,6 +91,7 @@ impl PopulationFrequencies {
         let mut reader = FrequencyReader { path, genome, wanted: single, found: PopulationFrequencies::default() };
         let mut index = path.as_os_str().to_owned();
         index.push(".tbi");
+        // I/O error ignored: without the index the whole file is read.
         if Path::new(&index).exists() { reader.read_indexed(PathBuf::from(index)) } else { reader.read_all() }?;
         Ok(reader.found)
     }
