@@ -25,6 +25,7 @@ use super::{
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::text;
+use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
 use crate::{command_line, size_format};
 
@@ -115,6 +116,7 @@ impl Args {
     pub(super) fn build_job(&self) -> anyhow::Result<CallJob> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
         let (samples, lanes) = self.open_samples_and_lanes(&work)?;
+        let input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
         let params = CallParams {
             k: choose_kmer_length(self.k, &lanes),
             min_base_quality: self.min_base_quality,
@@ -165,6 +167,8 @@ impl Args {
         }
         .describe_provenance()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
+        // The fingerprint and the provenance describe the files that will be read.
+        input_files.check_unchanged()?;
         Ok(CallJob {
             lanes,
             samples,
