@@ -27,6 +27,7 @@ lint: ## check format, lints, language, documented constants, packaging and, wit
 	@scripts/float-constants.sh
 	@scripts/model-tables.sh --check
 	@scripts/guide-words.py
+	@scripts/io-errors.py --self-test
 	@scripts/io-errors.py
 	@scripts/file-lengths.sh
 	cargo package --workspace --no-verify --allow-dirty --locked --quiet

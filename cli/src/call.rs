@@ -370,7 +370,7 @@ pub(crate) fn judge_and_write_distributed_call(
     job: &CallJob,
     outputs: DistributedOutputOptions<'_>,
     watched: &CallWatcher,
-    judge: impl FnOnce() -> Result<FinishedCall, genuma_somatic::pipeline::Error>,
+    judge: impl FnOnce() -> anyhow::Result<FinishedCall>,
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let DistributedOutputOptions { out, options, warnings, rule } = outputs;

@@ -159,8 +159,14 @@ fn run_task(
         devices: Default::default(),
     };
     let watched = CallWatcher::start(None);
-    let runner =
-        TaskRunner { call: &plan.call, store: run_store, resources: means.clone(), work_dir: work, progress: &watched };
+    let runner = TaskRunner {
+        call: &plan.call,
+        store: run_store,
+        resources: means.clone(),
+        work_dir: work,
+        progress: &watched,
+        check_inputs: &|| Ok(check_inputs_unchanged(plan, step)?),
+    };
     if step.kind != StepKind::Finish {
         runner.run_task(step)?;
         let object = plan.call.open_task_output(run_store, step)?;
@@ -194,7 +200,12 @@ fn run_task(
         provenance,
     };
     let outputs = DistributedOutputOptions { out, options, warnings: plan.warnings.clone(), rule };
-    judge_and_write_distributed_call(&job, outputs, &watched, || runner.run_finish_task())?;
+    judge_and_write_distributed_call(&job, outputs, &watched, || {
+        let finished = runner.run_finish_task()?;
+        // The files were read after the check at the start.
+        check_inputs_unchanged(plan, step)?;
+        Ok(finished)
+    })?;
     Ok(format!("; the run store {run_store} is no longer needed"))
 }
 
@@ -324,6 +335,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
     }
     text += &format!(
         "results   {}\n",
+        // I/O error ignored: the progress then shows no results.
         if plan.out.join(crate::call::result_files::REPORT_FILE_NAME).exists() {
             plan.out.display().to_string()
         } else {

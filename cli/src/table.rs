@@ -549,6 +549,7 @@ fn combine_ranges(
 
 /// Returns an error if the output file is an input table.
 fn check_output_is_not_input(table: &Path, out: &Path) -> Result<(), UsageError> {
+    // I/O error ignored: reported when the file is opened.
     let file_id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     match file_id(out) {
         Some(same) if file_id(table) == Some(same) => {

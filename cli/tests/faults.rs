@@ -6,7 +6,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -18,7 +18,7 @@ use genuma_faults::campaign_plan::{
 };
 use genuma_faults::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use genuma_faults::fault_test_runner::FaultTestRunner;
-use genuma_faults::shim::FaultShim;
+use genuma_faults::shim::{FaultShim, ShimActions};
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, all_test_cases};
 use genuma_faults::test_inputs::TestInput;
@@ -64,39 +64,81 @@ fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> 
     assert!(tally.total_injected_faults() > 0, "no fault happened");
 }
 
+const ALIGN: &[&str] = &["align", "index"];
+const CALL: &[&str] = &["call"];
+const STEP: &[&str] = &["step"];
+const COUNT: &[&str] = &["count", "query"];
+const TABLES_AND_SAMPLES: &[&str] = &["table", "compact", "check", "track"];
+const RUN: &[&str] = &["run"];
+const SMALL: &[&str] = &["plan", "simulate", "evaluate", "topology", "man", "completions"];
+/// Subcommands of which every case measures the machine, which takes many seconds: only the long campaign has them.
+const LONG_CAMPAIGN_ONLY: &[&str] = &["advise", "probe"];
+
 #[test]
 fn align_and_index() {
-    run_fixed_trials(&["align", "index"]);
+    run_fixed_trials(ALIGN);
 }
 
 #[test]
 fn call() {
-    run_fixed_trials(&["call"]);
+    run_fixed_trials(CALL);
 }
 
 #[test]
 fn steps() {
-    run_fixed_trials(&["step"]);
+    run_fixed_trials(STEP);
 }
 
 #[test]
 fn count_and_query() {
-    run_fixed_trials(&["count", "query"]);
+    run_fixed_trials(COUNT);
 }
 
 #[test]
 fn tables_checking_and_tracking() {
-    run_fixed_trials(&["table", "check", "track"]);
+    run_fixed_trials(TABLES_AND_SAMPLES);
 }
 
 #[test]
 fn run() {
-    run_fixed_trials(&["run"]);
+    run_fixed_trials(RUN);
 }
 
 #[test]
 fn small_verbs() {
-    run_fixed_trials(&["simulate", "evaluate", "topology", "man", "completions"]);
+    run_fixed_trials(SMALL);
+}
+
+/// Each case runs here or only in the long campaign, and each command and each step of the command line has a case.
+#[test]
+fn all_commands_and_steps_have_a_case() {
+    let cases = all_test_cases();
+    let groups = [ALIGN, CALL, STEP, COUNT, TABLES_AND_SAMPLES, RUN, SMALL, LONG_CAMPAIGN_ONLY].concat();
+    let subcommands: BTreeSet<&str> = cases.iter().map(TestCase::subcommand).collect();
+    assert_eq!(subcommands, groups.iter().copied().collect());
+    // The help texts are those of all commands; the program and its groups of commands are none themselves.
+    let help = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
+    for file in fs::read_dir(help).expect("the help texts") {
+        let name = file.expect("a file").file_name().into_string().expect("a name");
+        let command = name.trim_end_matches(".txt").replacen('-', " ", 1);
+        let is_group = ["genuma", "kmers", "machine", "bench"].contains(&command.as_str());
+        let start = format!("{command} ");
+        assert!(is_group || cases.iter().any(|case| case.line.starts_with(&start)), "{command} has no case");
+    }
+    for step in ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"] {
+        let words = format!(" {step} ");
+        let has_step = |case: &TestCase| case.line.starts_with("step ") && case.line.contains(&words);
+        assert!(cases.iter().any(has_step), "the step {step} has no case");
+    }
+    let aligned = ["bam", "cram", "cbq"].map(|format| format!("normal.{format}"));
+    assert!(aligned.iter().all(|file| cases.iter().any(|case| case.line.contains(file))));
+}
+
+/// All cases of these commands with an input that is replaced at some of the calls that open a file.
+#[test]
+fn inputs_that_are_replaced_meanwhile() {
+    let replaced = |trial: &FaultTrial| matches!(trial, FaultTrial::Replace { .. });
+    run_trials("replaced", &["count", "track", "step"], |plan| plan.into_iter().filter(replaced).step_by(3).collect());
 }
 
 /// Finding 16 of issue 46: a kill between two renames leaves new and old files, but a new summary only if all are new.
@@ -112,7 +154,8 @@ fn the_summary_of_a_call_is_renamed_last() {
         let kind = SystemCallKind::Rename;
         let fault = at.map(|at| InjectedFault { kind, what: FaultEffect::Kill, at, every: FaultRepetition::Once });
         let under = format!("{}/", out.display());
-        shim.preload_into_command(&mut command, program, &under, &folder.join("page"), fault).expect("a page");
+        let actions = ShimActions { fault, ..ShimActions::default() };
+        shim.preload_into_command(&mut command, program, &under, &folder.join("page"), actions).expect("a page");
         command.output().expect("genuma starts").status
     };
     // A new file has another inode, because the old one is there until all are renamed.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::common::{
-    self, Data, RunOutput, SharedFixture, assert_private, assert_same, bgzip, called, data, genuma, genuma_with_open_umask,
-    gunzip, names, run, scratch, skipped,
+    self, Data, RunOutput, SharedFixture, assert_private, assert_same, bgzip, called, data, genuma,
+    genuma_with_open_umask, gunzip, names, run, scratch, skipped,
 };
 
 /// The reads of [`data`] in files that can be divided into shards.

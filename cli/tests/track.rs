@@ -331,8 +331,8 @@ fn what_does_not_fit_is_told_in_one_line() {
     let record = |line: &str| format!("{head}{}\n", line.replace(' ', "\t"));
     let of_another = said(&record(&format!("chr1 500 . {other} {here} . PASS .")), &reads);
     assert!(of_another.contains(&format!("chr1:500:{other}>{here}: REF does not match the reference")), "{of_another}");
-    assert!(said(&record("chr9 500 . A C . PASS ."), &reads).contains(".vcf: chr9:500:A>C: the reference has no chr9"));
-    assert!(said(&record("chr1 999999999 . A C . PASS ."), &reads).contains("has no base 999999999"));
+    assert!(said(&record("chr9 500 . A C . PASS ."), &reads).contains("1 of 1 changes, such as chr9:500:A>C"));
+    assert!(said(&record("chr1 999999999 . A C . PASS ."), &reads).contains("beyond the end of the contig"));
     assert!(said(head, &reads).contains("contains no variant records"));
     assert!(said("", &reads).contains("the file is empty"));
     assert!(said(&record(&format!("chr1 500 . {here} {other} . weak .")), &reads).contains("--all-filters"));
@@ -349,4 +349,42 @@ fn what_does_not_fit_is_told_in_one_line() {
     let whole = fs::read(patient.join("tumor_1.fq.gz")).expect("a file");
     fs::write(patient.join("cut_1.fq.gz"), &whole[..whole.len() / 2]).expect("a file");
     assert!(said(&snv, &[file(&patient, "cut_1.fq.gz"), reads[1].clone()]).contains("cut_1.fq.gz"));
+}
+
+#[test]
+fn changes_at_positions_that_the_reference_lacks_are_not_tracked() {
+    let patient = simulate("unknown-contig", &["--depth-tumor", "1"]);
+    let genome = file(&patient, "genome.fa");
+    let reads = [file(&patient, "tumor_1.fq.gz"), file(&patient, "tumor_2.fq.gz")];
+    let sequence = fs::read_to_string(patient.join("genome.fa")).expect("a file");
+    let bases: String = sequence.lines().skip(1).take(40).collect();
+    let snv = |pos: usize| {
+        let here = &bases[pos - 1..pos];
+        format!("chr1 {pos} . {here} {} . PASS .", if here == "A" { "C" } else { "A" })
+    };
+    let here = &bases[599..600];
+    let lines = [
+        snv(500),
+        snv(1500),
+        snv(1000),
+        "chrUn_X 500 . A C . PASS .".to_owned(),
+        "chr1 999999999 . A C . PASS .".to_owned(),
+        format!("chr1 600 . {here} {here}[chrUn_Y:500[ . PASS SVTYPE=BND"),
+    ];
+    let head = "##fileformat=VCFv4.3\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n";
+    let vcf = lines.iter().fold(head.to_owned(), |text, line| text + &line.replace(' ', "\t") + "\n");
+    fs::write(patient.join("asked.vcf"), vcf).expect("a file");
+    let asked = file(&patient, "asked.vcf");
+    let ended = run(["track", &asked, &reads[0], &reads[1], "--reference", &genome]).assert_success();
+    let reason_of = |place: &str| {
+        let row = ended.stdout.lines().find(|row| row.contains(place)).unwrap_or_else(|| panic!("{}", ended.stdout));
+        row.split_once("cannot be tracked: ").map(|(_, reason)| reason.to_owned())
+    };
+    assert_eq!(reason_of("\tchr1\t500\t"), None);
+    let contig = "the reference does not have its contig or that of its mate";
+    assert_eq!(reason_of("\tchrUn_X\t500\t").as_deref(), Some(contig));
+    assert_eq!(reason_of("\tchr1\t600\t").as_deref(), Some(contig));
+    let beyond = "its position or that of its mate is beyond the end of the contig";
+    assert_eq!(reason_of("\tchr1\t999999999\t").as_deref(), Some(beyond));
+    assert!(ended.stderr.contains("3 of 6 variants cannot be tracked"), "{}", ended.stderr);
 }

@@ -6,7 +6,12 @@
  *   GENUMA_FAULT_UNDER    path prefixes, separated by ':'; calls on files elsewhere are neither counted nor changed
  *   GENUMA_FAULT_PAGE     file of sizeof(struct page) bytes with the counters, which remain when the process is killed
  *   GENUMA_FAULT          kind:what:at:every: the call of this kind with number `at` (from 1) fails, and, if `every` is not 0, each
- *                         `every`-th call after it; `what` is an errno as a number, `short` or `kill`. Without it calls are only counted.
+ *                         `every`-th call after it; `what` is an errno as a number, `short`, `kill`, or a call that succeeds after the
+ *                         signal `term`, `int` or `hup` was sent to the program, or after `replace`. Without it calls are only counted.
+ *   GENUMA_FAULT_REPLACED, GENUMA_FAULT_REPLACEMENT
+ *                         paths: `replace` renames the second file to the first
+ *   GENUMA_FAULT_TRACE    file to which a line is appended for each write, fsync, rename and hard link: `write`, `sync`, `rename` or `link`,
+ *                         and the path, or the old and the new path, each after a tab
  *   GENUMA_FAULT_STDOUT   if set, faults are injected into writes to standard output too, if it is a file
  *
  * Memory maps, allocations, threads and random bytes have no path: all calls of the program's own code are counted. Allocations of the C
@@ -48,10 +53,10 @@ struct page {
 	char path[1024];        /* of the first call that failed */
 };
 
-enum { NONE = 0, SHORT = -1, KILL = -2 };
+enum { NONE = 0, SHORT = -1, KILL = -2, REPLACE = -3, SIGNAL = -4 };
 
 static struct page *page;
-static int armed, meant_kind = -1, what;
+static int armed, meant_kind = -1, what, signal_number, trace = -1;
 static uint64_t at, every;
 static char under[8][512];
 static size_t unders;
@@ -110,6 +115,25 @@ static void die(void)
 		pause();
 }
 
+/* Renames a file over an input, once. */
+static void replace_input(void)
+{
+	const char *input = getenv("GENUMA_FAULT_REPLACED"), *replacement = getenv("GENUMA_FAULT_REPLACEMENT");
+	if (input && replacement)
+		syscall(SYS_renameat2, AT_FDCWD, replacement, AT_FDCWD, input, 0);
+}
+
+/* Appends a line to the trace. */
+static void note_call(const char *word, const char *path, const char *to)
+{
+	char line[2400];
+	if (trace < 0 || path == NULL)
+		return;
+	int length = snprintf(line, sizeof line, "%s\t%s%s%s\n", word, path, to ? "\t" : "", to ? to : "");
+	if (length > 0 && (size_t)length < sizeof line)
+		syscall(SYS_write, trace, line, length);
+}
+
 /* Counts a call: 0 to let it pass, else an errno or SHORT or KILL (who asks must call die). */
 static int strike(enum kind kind, const char *path)
 {
@@ -121,7 +145,11 @@ static int strike(enum kind kind, const char *path)
 	atomic_fetch_add(&page->fired, 1);
 	if (path && atomic_fetch_add(&page->named, 1) == 0)
 		snprintf(page->path, sizeof page->path, "%s", path);
-	return what;
+	if (what == SIGNAL)
+		syscall(SYS_kill, syscall(SYS_getpid), signal_number);
+	if (what == REPLACE)
+		replace_input();
+	return what == SIGNAL || what == REPLACE ? NONE : what;
 }
 
 /* For calls that cannot be done in part. 1: it failed, errno is set. */
@@ -179,10 +207,18 @@ __attribute__((constructor)) static void arm(void)
 		for (int i = 0; i < KINDS; i++)
 			if (strcmp(kind, kinds[i]) == 0)
 				meant_kind = i;
-		what = strcmp(word, "short") == 0 ? SHORT : strcmp(word, "kill") == 0 ? KILL : atoi(word);
+		signal_number = strcmp(word, "term") == 0 ? SIGTERM : strcmp(word, "int") == 0 ? SIGINT : strcmp(word, "hup") == 0 ? SIGHUP : 0;
+		what = strcmp(word, "short") == 0 ? SHORT
+			: strcmp(word, "kill") == 0 ? KILL
+			: strcmp(word, "replace") == 0 ? REPLACE
+			: signal_number != 0 ? SIGNAL
+			: atoi(word);
 		at = first;
 		every = step;
 	}
+	const char *trace_file = getenv("GENUMA_FAULT_TRACE");
+	if (trace_file)
+		trace = syscall(SYS_openat, AT_FDCWD, trace_file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 	dl_iterate_phdr(find_code, NULL);
 	if (getenv("GENUMA_FAULT_STDOUT"))
 		note_open(1, "standard output");
@@ -259,6 +295,8 @@ static size_t moved(enum kind kind, int fd, size_t length, int *struck)
 	if (struck > 0)                                             \
 		return -1;                                          \
 	ssize_t done = call;                                        \
+	if (kind == WRITE)                                          \
+		note_call("write", open_path(fd), NULL);            \
 	if (struck == KILL)                                         \
 		die();                                              \
 	return done;
@@ -303,7 +341,13 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t at_) { V
 
 #define ON_FILE(kind, call)                                  \
 	const char *path = open_path(fd);                    \
-	return path && fails(kind, path) ? -1 : (call);
+	if (path && fails(kind, path))                       \
+		return -1;                                   \
+	if (kind == TRUNCATE || kind == COPY)                \
+		note_call("write", path, NULL);              \
+	if (kind == SYNC)                                    \
+		note_call("sync", path, NULL);               \
+	return call;
 
 int fsync(int fd) { ON_FILE(SYNC, syscall(SYS_fsync, fd)) }
 int fdatasync(int fd) { ON_FILE(SYNC, syscall(SYS_fdatasync, fd)) }
@@ -329,11 +373,19 @@ ssize_t sendfile64(int fd, int from, off64_t *a, size_t length) { ON_FILE(COPY, 
 	const char *path = meant(dir, name);                 \
 	return path && fails(kind, path) ? -1 : (call);
 
-int rename(const char *a, const char *b) { ON_NAME(RENAME, AT_FDCWD, b, syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 0)) }
-int renameat(int d, const char *a, int e, const char *b) { ON_NAME(RENAME, e, b, syscall(SYS_renameat2, d, a, e, b, 0)) }
-int renameat2(int d, const char *a, int e, const char *b, unsigned f) { ON_NAME(RENAME, e, b, syscall(SYS_renameat2, d, a, e, b, f)) }
-int link(const char *a, const char *b) { ON_NAME(LINK, AT_FDCWD, b, syscall(SYS_linkat, AT_FDCWD, a, AT_FDCWD, b, 0)) }
-int linkat(int d, const char *a, int e, const char *b, int f) { ON_NAME(LINK, e, b, syscall(SYS_linkat, d, a, e, b, f)) }
+/* For calls that give a file a name: `word` is that of the trace. */
+#define ON_NEW_NAME(kind, word, a, dir, b, call)             \
+	const char *path = meant(dir, b);                    \
+	if (path && fails(kind, path))                       \
+		return -1;                                   \
+	note_call(word, path ? a : NULL, path);              \
+	return call;
+
+int rename(const char *a, const char *b) { ON_NEW_NAME(RENAME, "rename", a, AT_FDCWD, b, syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 0)) }
+int renameat(int d, const char *a, int e, const char *b) { ON_NEW_NAME(RENAME, "rename", a, e, b, syscall(SYS_renameat2, d, a, e, b, 0)) }
+int renameat2(int d, const char *a, int e, const char *b, unsigned f) { ON_NEW_NAME(RENAME, "rename", a, e, b, syscall(SYS_renameat2, d, a, e, b, f)) }
+int link(const char *a, const char *b) { ON_NEW_NAME(LINK, "link", a, AT_FDCWD, b, syscall(SYS_linkat, AT_FDCWD, a, AT_FDCWD, b, 0)) }
+int linkat(int d, const char *a, int e, const char *b, int f) { ON_NEW_NAME(LINK, "link", a, e, b, syscall(SYS_linkat, d, a, e, b, f)) }
 int symlink(const char *a, const char *b) { ON_NAME(LINK, AT_FDCWD, b, syscall(SYS_symlinkat, a, AT_FDCWD, b)) }
 int unlink(const char *a) { ON_NAME(UNLINK, AT_FDCWD, a, syscall(SYS_unlinkat, AT_FDCWD, a, 0)) }
 int rmdir(const char *a) { ON_NAME(UNLINK, AT_FDCWD, a, syscall(SYS_unlinkat, AT_FDCWD, a, AT_REMOVEDIR)) }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use anyhow::Context;
 use fastrand::Rng;
 
 use crate::fault::{FaultRepetition, InjectedFault, SystemCallKind};
@@ -12,7 +13,8 @@ use crate::file_damage::{DamageKind, choose_damage_positions};
 use crate::oracle::{RunOutcome, new_verdict};
 use crate::test_cases::TestCase;
 
-/// One trial of a test case: a run with an injected fault, with a damaged input file, or two runs at the same time.
+/// One trial of a test case: a run with an injected fault, with a damaged or replaced input file, or two runs at the
+/// same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultTrial {
     /// Run the command and inject this fault into its system calls.
@@ -28,16 +30,24 @@ pub enum FaultTrial {
         /// Offset in the file of the first damaged byte.
         at: usize,
     },
+    /// Run the command, and replace an input file while it runs.
+    Replace {
+        /// Path of the input file, relative to the input folder `{given}`; one of [`TestCase::replaced_files`].
+        file: String,
+        /// Number of the call, among those that open a file, before which the file is replaced.
+        at: u64,
+    },
 }
 
 impl FaultTrial {
     /// Returns the two names by which result tables group the trial: kind of system call and effect of its fault;
-    /// `damage` and the kind of damage; or `twice` as both names.
+    /// `damage` and the kind of damage; or `twice` or `replace` as both names.
     pub fn tally_category_names(&self) -> (&'static str, &'static str) {
         match self {
             FaultTrial::Fault(fault) => (fault.kind.call_kind_name(), fault.what.effect_name()),
             FaultTrial::Twice(_) => ("twice", "twice"),
             FaultTrial::Damage { damage_kind, .. } => ("damage", damage_kind.damage_name()),
+            FaultTrial::Replace { .. } => ("replace", "replace"),
         }
     }
 
@@ -61,6 +71,12 @@ impl FaultTrial {
                     None => Ok(None),
                 }
             }
+            FaultTrial::Replace { file, at } => {
+                let files = case.replaced_files.iter().find(|files| files[0] == file);
+                let files = files.with_context(|| format!("{} does not replace {file}", case.name))?;
+                let judged = bench.run_with_replaced_input(case, *files, *at)?;
+                Ok((judged.num_faults > 0 || judged.verdict.outcome.is_violation()).then_some(judged))
+            }
         }
     }
 }
@@ -73,6 +89,7 @@ impl fmt::Display for FaultTrial {
             FaultTrial::Damage { file, damage_kind, at } => {
                 write!(f, "damage:{}:{at}:{file}", damage_kind.damage_name())
             }
+            FaultTrial::Replace { file, at } => write!(f, "replace:{at}:{file}"),
         }
     }
 }
@@ -81,8 +98,15 @@ impl FromStr for FaultTrial {
     type Err = String;
 
     fn from_str(text: &str) -> Result<FaultTrial, String> {
-        let wrong =
-            || format!("'{text}' is not a trial: write KIND:WHAT:AT:EVERY, twice:MICROSECONDS or damage:HARM:AT:FILE");
+        let wrong = || {
+            format!(
+                "'{text}' is not a trial: write KIND:WHAT:AT:EVERY, twice:MICROSECONDS, damage:HARM:AT:FILE or \
+                 replace:AT:FILE"
+            )
+        };
+        if let Some((at, file)) = text.strip_prefix("replace:").and_then(|rest| rest.split_once(':')) {
+            return Ok(FaultTrial::Replace { file: file.to_owned(), at: at.parse().map_err(|_| wrong())? });
+        }
         if let Some(apart) = text.strip_prefix("twice:") {
             return Ok(FaultTrial::Twice(Duration::from_micros(apart.parse().map_err(|_| wrong())?)));
         }
@@ -112,7 +136,8 @@ pub struct CampaignLimits {
 /// `extent` limits their number.
 ///
 /// # Errors
-/// The test case fails without faults, its output with the shim differs, or an input cannot be read.
+/// The test case fails without faults, its output with the shim differs, a result is published before it is synced, or
+/// an input cannot be read.
 pub fn list_trials(
     bench: &mut FaultTestRunner,
     case: &TestCase,
@@ -132,6 +157,11 @@ pub fn list_trials(
             let of = |at| FaultTrial::Fault(InjectedFault { kind, what, at, every });
             trials.extend(evenly_spaced_numbers(calls, most).map(of));
         }
+    }
+    let num_opens = seen.num_calls_of_kind(SystemCallKind::Open);
+    for [file, _] in case.replaced_files {
+        let numbers = evenly_spaced_numbers(num_opens, extent.max_trials_per_fault.div_ceil(8));
+        trials.extend(numbers.map(|at| FaultTrial::Replace { file: (*file).to_owned(), at }));
     }
     trials.extend((0..extent.pairs).map(|i| FaultTrial::Twice(Duration::from_micros(i * i * 500))));
     for file in case.checksummed_files.iter().chain(case.unchecked_files) {
@@ -177,7 +207,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        for text in ["write:ENOSPC:17:0", "twice:2500", "damage:zero:512:pair/genome.fa.gnm"] {
+        for text in
+            ["write:ENOSPC:17:0", "twice:2500", "damage:zero:512:pair/genome.fa.gnm", "replace:3:pair/genome.fa"]
+        {
             assert_eq!(text.parse::<FaultTrial>().expect("a trial").to_string(), text);
         }
         assert!("damage:zero".parse::<FaultTrial>().is_err());

@@ -115,9 +115,15 @@ impl SystemCallKind {
         use FaultEffect::*;
         use FaultRepetition::{EveryNth, Once};
         match self {
-            SystemCallKind::Open => {
-                &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Emfile, Once), (Eintr, Once), (Kill, Once)]
-            }
+            SystemCallKind::Open => &[
+                (Eio, Once),
+                (Enospc, Once),
+                (Eacces, Once),
+                (Emfile, Once),
+                (Eintr, Once),
+                (Kill, Once),
+                (Terminate, Once),
+            ],
             SystemCallKind::Read => &[
                 (Eio, Once),
                 (Eio, EveryNth(1)),
@@ -126,6 +132,7 @@ impl SystemCallKind {
                 (ShortTransfer, Once),
                 (ShortTransfer, EveryNth(1)),
                 (Kill, Once),
+                (Interrupt, Once),
             ],
             SystemCallKind::Write => &[
                 (Enospc, Once),
@@ -136,12 +143,23 @@ impl SystemCallKind {
                 (ShortTransfer, Once),
                 (ShortTransfer, EveryNth(1)),
                 (Kill, Once),
+                (Terminate, Once),
+                (Interrupt, Once),
+                (HangUp, Once),
             ],
-            SystemCallKind::Sync => &[(Eio, Once), (Enospc, Once), (Eintr, Once), (Kill, Once)],
-            SystemCallKind::Rename => &[(Eio, Once), (Enospc, Once), (Eacces, Once), (Kill, Once)],
-            SystemCallKind::Unlink => &[(Eio, Once), (Eacces, Once), (Kill, Once)],
-            SystemCallKind::Link => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
-            SystemCallKind::Mkdir => &[(Enospc, Once), (Eacces, Once), (Kill, Once)],
+            SystemCallKind::Sync => &[(Eio, Once), (Enospc, Once), (Eintr, Once), (Kill, Once), (Terminate, Once)],
+            SystemCallKind::Rename => &[
+                (Eio, Once),
+                (Enospc, Once),
+                (Eacces, Once),
+                (Kill, Once),
+                (Terminate, Once),
+                (Interrupt, Once),
+                (HangUp, Once),
+            ],
+            SystemCallKind::Unlink => &[(Eio, Once), (Eacces, Once), (Kill, Once), (Terminate, Once)],
+            SystemCallKind::Link => &[(Eio, Once), (Enospc, Once), (Kill, Once), (Terminate, Once)],
+            SystemCallKind::Mkdir => &[(Enospc, Once), (Eacces, Once), (Kill, Once), (HangUp, Once)],
             SystemCallKind::Stat => &[(Eio, Once), (Eacces, Once)],
             SystemCallKind::Seek => &[(Eio, Once)],
             SystemCallKind::Truncate => &[(Eio, Once), (Enospc, Once), (Kill, Once)],
@@ -157,7 +175,7 @@ impl SystemCallKind {
 }
 
 /// What a call with an injected fault does: it fails with this error of Linux (such as ENOSPC), transfers fewer bytes
-/// than requested, or kills the process.
+/// than requested, kills the process, or succeeds after a signal or after an input was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum FaultEffect {
@@ -176,10 +194,18 @@ pub enum FaultEffect {
     ShortTransfer,
     /// The process is killed. If the call is a write, half of its bytes are written before.
     Kill,
+    /// The process gets the signal SIGTERM before the call, which succeeds.
+    Terminate,
+    /// The process gets the signal SIGINT before the call, which succeeds.
+    Interrupt,
+    /// The process gets the signal SIGHUP before the call, which succeeds.
+    HangUp,
+    /// Another file is renamed over an input before the call, which succeeds.
+    ReplaceInput,
 }
 
 impl FaultEffect {
-    const ALL: [FaultEffect; 12] = [
+    const ALL: [FaultEffect; 16] = [
         FaultEffect::Eio,
         FaultEffect::Enospc,
         FaultEffect::Eacces,
@@ -192,6 +218,10 @@ impl FaultEffect {
         FaultEffect::Eopnotsupp,
         FaultEffect::ShortTransfer,
         FaultEffect::Kill,
+        FaultEffect::Terminate,
+        FaultEffect::Interrupt,
+        FaultEffect::HangUp,
+        FaultEffect::ReplaceInput,
     ];
 
     fn name_and_shim_code(self) -> (&'static str, &'static str) {
@@ -209,6 +239,20 @@ impl FaultEffect {
             FaultEffect::Eopnotsupp => ("EOPNOTSUPP", "95"),
             FaultEffect::ShortTransfer => ("short", "short"),
             FaultEffect::Kill => ("kill", "kill"),
+            FaultEffect::Terminate => ("term", "term"),
+            FaultEffect::Interrupt => ("int", "int"),
+            FaultEffect::HangUp => ("hup", "hup"),
+            FaultEffect::ReplaceInput => ("replace", "replace"),
+        }
+    }
+
+    /// Returns the number of the signal that the program gets and handles; `None` for other effects.
+    pub(crate) fn handled_signal(self) -> Option<i32> {
+        match self {
+            FaultEffect::HangUp => Some(1),
+            FaultEffect::Interrupt => Some(2),
+            FaultEffect::Terminate => Some(15),
+            _ => None,
         }
     }
 

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 
-use crate::fault::{FaultEffect, InjectedFault};
+use crate::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use crate::oracle::{ObservedRun, ReferenceRun, RunOutcome, RunVerdict, new_verdict};
 use crate::process::{ExitKind, ProcessResult, start_process};
-use crate::shim::{CallLog, FaultShim};
+use crate::shim::{CallLog, FaultShim, ShimActions};
 use crate::snapshot::{FolderSnapshot, copy_tree, read_folder_snapshot};
+use crate::sync_trace::find_unsynced_publication;
 use crate::test_cases::TestCase;
 use crate::test_inputs::{create_inputs, split_command_line};
 
@@ -36,6 +37,8 @@ pub struct FaultTestRunner {
     root: PathBuf,
     given: PathBuf,
     undisturbed: HashMap<&'static str, ReferenceRun>,
+    /// Runs of a case with a replaced input, by the names of the case and of the input; `None` if the run fails.
+    with_replacement: HashMap<(&'static str, &'static str), Option<ReferenceRun>>,
 }
 
 impl FaultTestRunner {
@@ -49,7 +52,14 @@ impl FaultTestRunner {
         let inputs = cases.iter().flat_map(|case| case.inputs).copied().collect();
         create_inputs(inputs, program, &given)?;
         let shim = FaultShim::write_library_into(&root)?;
-        Ok(FaultTestRunner { program: program.to_path_buf(), shim, root, given, undisturbed: HashMap::new() })
+        Ok(FaultTestRunner {
+            program: program.to_path_buf(),
+            shim,
+            root,
+            given,
+            undisturbed: HashMap::new(),
+            with_replacement: HashMap::new(),
+        })
     }
 
     fn output_folder(&self) -> PathBuf {
@@ -86,10 +96,10 @@ impl FaultTestRunner {
         self.root.join("page")
     }
 
-    fn run_preloaded(&self, line: &str, fault: Option<InjectedFault>) -> anyhow::Result<(ProcessResult, CallLog)> {
+    fn run_preloaded(&self, line: &str, actions: ShimActions<'_>) -> anyhow::Result<(ProcessResult, CallLog)> {
         let mut command = self.command(line);
         let under = format!("{}/", self.root.display());
-        self.shim.preload_into_command(&mut command, &self.program, &under, &self.log_path(), fault)?;
+        self.shim.preload_into_command(&mut command, &self.program, &under, &self.log_path(), actions)?;
         let ended = start_process(command, &self.root, "one")?.wait_for_exit()?;
         Ok((ended, FaultShim::read_call_log(&self.log_path())?))
     }
@@ -117,11 +127,15 @@ impl FaultTestRunner {
     /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes.
     ///
     /// # Errors
-    /// As [`FaultTestRunner::run_reference_once`]; or the output differs from that of the run without the shim.
+    /// As [`FaultTestRunner::run_reference_once`]; or the output differs from that of the run without the shim, or a
+    /// result got its name before it was on the disk.
     pub(crate) fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
         self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
-        let (ended, seen) = self.run_preloaded(&case.line, None)?;
+        let trace = self.root.join("trace");
+        fs::write(&trace, "")?;
+        let actions = ShimActions { trace: Some(&trace), ..ShimActions::default() };
+        let (ended, seen) = self.run_preloaded(&case.line, actions)?;
         let verdict = self.judge_run(case, &ended, &before, None, Some(&seen))?;
         ensure!(
             verdict.outcome == RunOutcome::SameResults,
@@ -129,6 +143,12 @@ impl FaultTestRunner {
             case.name,
             ended.stderr
         );
+        let results =
+            self.reference_run(case)?.files.iter().filter(|(name, content)| before.get(*name) != Some(*content));
+        let results = results.map(|(name, _)| self.output_folder().join(name)).collect();
+        if let Some(fault) = find_unsynced_publication(&fs::read_to_string(&trace)?, &results) {
+            bail!("{}: {fault}", case.name);
+        }
         Ok(seen)
     }
 
@@ -154,9 +174,10 @@ impl FaultTestRunner {
     pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
         self.run_reference_once(case)?;
         let before = self.prepare_output_folder(case)?;
-        let (ended, seen) = self.run_preloaded(&case.line, Some(fault))?;
+        let actions = ShimActions { fault: Some(fault), ..ShimActions::default() };
+        let (ended, seen) = self.run_preloaded(&case.line, actions)?;
         let mut verdict = self.judge_run(case, &ended, &before, Some(fault), Some(&seen))?;
-        if verdict.outcome == RunOutcome::Killed
+        if matches!(verdict.outcome, RunOutcome::Killed | RunOutcome::Interrupted)
             || (verdict.outcome == RunOutcome::FailedCleanly && case.resume.is_some())
         {
             verdict = self.rerun_and_judge(case, fault, &before)?.unwrap_or(verdict);
@@ -164,9 +185,9 @@ impl FaultTestRunner {
         Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
     }
 
-    /// Runs the command again after an unfinished run: after a kill the same command, and then the command with the
-    /// option that resumes, if the case has one. Each run starts from the files that the unfinished run left. Returns a
-    /// verdict if one of these runs does not give the right results; otherwise `None`.
+    /// Runs the command again after an unfinished run: after a kill or a signal the same command, and then the command
+    /// with the option that resumes, if the case has one. Each run starts from the files that the unfinished run left.
+    /// Returns a verdict if one of these runs does not give the right results; otherwise `None`.
     fn rerun_and_judge(
         &self,
         case: &TestCase,
@@ -174,7 +195,8 @@ impl FaultTestRunner {
         before: &FolderSnapshot,
     ) -> anyhow::Result<Option<RunVerdict>> {
         let (made, kept) = (self.output_folder(), self.root.join("kept"));
-        let again = (fault.what == FaultEffect::Kill).then_some("");
+        let is_ended_early = fault.what == FaultEffect::Kill || fault.what.handled_signal().is_some();
+        let again = is_ended_early.then_some("");
         for more in again.into_iter().chain(case.resume) {
             if kept.exists() {
                 fs::remove_dir_all(&kept)?;
@@ -234,6 +256,72 @@ impl FaultTestRunner {
         let worst = verdicts.into_iter().max_by_key(|verdict| (verdict.outcome.is_violation(), !any));
         let verdict = worst.context("there are two")?;
         Ok(JudgedRun { verdict, num_faults: 1, stderr: ended.map(|ended| ended.stderr).concat() })
+    }
+
+    /// Runs `action` with the paths of an input and of a copy of another file, which may be renamed to it. The original
+    /// file, with its inode and times, is back afterwards.
+    fn with_replaceable_input<T>(
+        &self,
+        [input, replacement]: [&str; 2],
+        action: impl FnOnce([&Path; 2]) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let input = self.given.join(input);
+        let (original, copy) = (self.root.join("original"), self.root.join("replacement"));
+        fs::hard_link(&input, &original)?;
+        fs::copy(self.given.join(replacement), &copy)?;
+        let result = action([&input, &copy]);
+        // A rename between two names of one file does nothing, so the name is freed first.
+        fs::remove_file(&input)?;
+        fs::rename(&original, &input)?;
+        result
+    }
+
+    /// Runs a case without the shim whose input was replaced before. Only the first call runs the command.
+    fn run_with_replacement_once(&mut self, case: &TestCase, files: [&'static str; 2]) -> anyhow::Result<()> {
+        if self.with_replacement.contains_key(&(case.name, files[0])) {
+            return Ok(());
+        }
+        self.prepare_output_folder(case)?;
+        let ended = self.with_replaceable_input(files, |[input, replacement]| {
+            fs::rename(replacement, input)?;
+            Ok(start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?)
+        })?;
+        let files_after = read_folder_snapshot(&self.output_folder())?;
+        let run = (ended.how == ExitKind::Exit(0)).then_some(ReferenceRun { stdout: ended.stdout, files: files_after });
+        self.with_replacement.insert((case.name, files[0]), run);
+        Ok(())
+    }
+
+    /// Runs a case, and renames another file over an input at the call number `at` that opens a file. The results must
+    /// be those of the original or those of the replacement, or the run must fail cleanly.
+    ///
+    /// # Errors
+    /// As [`FaultTestRunner::run_with_fault`].
+    pub(crate) fn run_with_replaced_input(
+        &mut self,
+        case: &TestCase,
+        files: [&'static str; 2],
+        at: u64,
+    ) -> anyhow::Result<JudgedRun> {
+        self.run_reference_once(case)?;
+        self.run_with_replacement_once(case, files)?;
+        let before = self.prepare_output_folder(case)?;
+        let what = FaultEffect::ReplaceInput;
+        let fault = InjectedFault { kind: SystemCallKind::Open, what, at, every: FaultRepetition::Once };
+        let (ended, seen) = self.with_replaceable_input(files, |paths| {
+            let actions = ShimActions { fault: Some(fault), replacement: Some(paths), ..ShimActions::default() };
+            self.run_preloaded(&case.line, actions)
+        })?;
+        let mut verdict = self.judge_run(case, &ended, &before, Some(fault), Some(&seen))?;
+        if let (RunOutcome::DifferentResults, Some(Some(reference))) =
+            (verdict.outcome, self.with_replacement.get(&(case.name, files[0])))
+        {
+            let after = read_folder_snapshot(&self.output_folder())?;
+            let (ended, before, root) = (&ended, &before, &*self.root);
+            let run = ObservedRun { case, ended, before, after: &after, reference, root, damaged_file: None };
+            verdict = run.judge_run(Some(fault), Some(&seen));
+        }
+        Ok(JudgedRun { verdict, num_faults: seen.num_faults, stderr: ended.stderr })
     }
 
     /// Reads an input file; `file` is its path in the input folder.

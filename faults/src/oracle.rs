@@ -10,18 +10,21 @@ use crate::shim::CallLog;
 use crate::snapshot::{FolderSnapshot, content_without_measurements};
 use crate::test_cases::TestCase;
 
-/// Outcome of a run. The first five are correct; all others are violations.
+/// Outcome of a run. The first six are correct; all others are violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunOutcome {
     /// Correct: exit code 0 and the same results as without the fault, measured values such as times aside. Results of
-    /// a case that is not deterministic are not compared, and results of a damaged file without a checksum may differ.
+    /// a damaged file without a checksum may differ.
     SameResults,
-    /// Correct failure: exit code 1, one error line that names the file (if the fault is about one), all result files
-    /// unchanged, and no temporary files left but those that the case permits.
+    /// Correct failure: exit code 1 (or 2 with a damaged input file), one error line that names the file (if the fault is
+    /// about one), all result files unchanged, and no temporary files left but those that the case permits.
     FailedCleanly,
     /// Correct: the fault killed the process. Each result file is the old one or the complete new one, and a repeated
     /// run made all results.
     Killed,
+    /// Correct: a signal (SIGTERM, SIGINT, SIGHUP) ended the run with the exit code 128 plus its number. Either
+    /// all files are unchanged, or all results are complete, and a repeated run made all results.
+    Interrupted,
     /// Correct failure: exit code 1 and one error line after all result files were complete. Only a later action
     /// failed, such as syncing the folder or writing to standard output.
     FailedAfterResults,
@@ -55,10 +58,11 @@ pub enum RunOutcome {
 
 impl RunOutcome {
     /// All outcomes, the correct ones first.
-    pub(crate) const ALL_OUTCOMES: [RunOutcome; 16] = [
+    pub(crate) const ALL_OUTCOMES: [RunOutcome; 17] = [
         RunOutcome::SameResults,
         RunOutcome::FailedCleanly,
         RunOutcome::Killed,
+        RunOutcome::Interrupted,
         RunOutcome::FailedAfterResults,
         RunOutcome::OutOfMemory,
         RunOutcome::DifferentResults,
@@ -85,6 +89,7 @@ impl RunOutcome {
             RunOutcome::SameResults => "same",
             RunOutcome::FailedCleanly => "refused",
             RunOutcome::Killed => "killed",
+            RunOutcome::Interrupted => "interrupted",
             RunOutcome::FailedAfterResults => "late",
             RunOutcome::OutOfMemory => "memory",
             RunOutcome::DifferentResults => "differs",
@@ -155,6 +160,7 @@ impl ObservedRun<'_> {
     /// on a killed run is preliminary: it also depends on whether a repeated run succeeds.
     pub(crate) fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
         let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
+        let sent = fault.and_then(|fault| fault.what.handled_signal());
         let of_memory =
             fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::MapMemory | SystemCallKind::AllocateMemory));
         match self.ended.how {
@@ -164,15 +170,19 @@ impl ObservedRun<'_> {
             _ if self.ended.stderr.contains("panicked at") => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
             ExitKind::TimedOut => new_verdict(RunOutcome::Timeout, self.last_stderr_lines()),
             ExitKind::Signal(9) if killed => self.judge_killed_run(),
+            // The signal came before the program had its handler.
+            ExitKind::Signal(signal) if sent == Some(signal) => self.judge_interrupted_run(),
             ExitKind::Signal(signal) => {
                 new_verdict(RunOutcome::Signal, format!("{signal}; {}", self.last_stderr_lines()))
             }
             _ if self.ended.has_orphans => new_verdict(RunOutcome::OrphanProcess, self.last_stderr_lines()),
+            ExitKind::Exit(code) if sent.is_some_and(|signal| code == 128 + signal) => self.judge_interrupted_run(),
             ExitKind::Exit(0) => {
                 self.compare_output_with_reference(fault.is_some_and(|fault| fault.kind == SystemCallKind::Unlink))
             }
             ExitKind::Exit(101) => new_verdict(RunOutcome::Panic, self.last_stderr_lines()),
-            ExitKind::Exit(1) => {
+            // A file whose beginning is damaged is of another format, with which the command line may be wrong usage.
+            ExitKind::Exit(code) if code == 1 || code == 2 && self.damaged_file.is_some() => {
                 self.judge_changes_after_failure().unwrap_or_else(|| self.judge_error_message(fault, seen))
             }
             ExitKind::Exit(code) => {
@@ -193,12 +203,8 @@ impl ObservedRun<'_> {
     }
 
     /// Compares standard output and files with those of the run without faults. If the fault prevented the removal of
-    /// files (`unlinked`), hidden partial files may be left. The output of a case that is not deterministic always
-    /// counts as the same.
+    /// files (`unlinked`), hidden partial files may be left.
     pub(crate) fn compare_output_with_reference(&self, unlinked: bool) -> RunVerdict {
-        if !self.case.is_deterministic {
-            return new_verdict(RunOutcome::SameResults, "");
-        }
         if self.ended.stdout != self.reference.stdout {
             return new_verdict(RunOutcome::DifferentResults, "standard output");
         }
@@ -221,9 +227,7 @@ impl ObservedRun<'_> {
         };
         let names = self.reference.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
         let unlike = |name: &&String| match (self.reference.files.get(*name), self.after.get(*name)) {
-            (Some(want), Some(is)) => {
-                content_without_measurements(name, want) != content_without_measurements(name, is)
-            }
+            (Some(want), Some(is)) => !has_expected_content(name, want, is),
             _ => true,
         };
         names.into_iter().find(unlike).cloned()
@@ -233,13 +237,22 @@ impl ObservedRun<'_> {
     fn judge_killed_run(&self) -> RunVerdict {
         let half = self.reference.files.iter().find(|(name, want)| {
             let is = self.after.get(*name);
-            let new = is.is_some_and(|is| self.has_expected_content(name, want, is));
+            let new = is.is_some_and(|is| has_expected_content(name, want, is));
             !new && is != self.before.get(*name)
         });
         match half {
             Some((name, _)) => new_verdict(RunOutcome::ChangedAfterFailure, format!("{name} is neither old nor whole")),
             None => new_verdict(RunOutcome::Killed, ""),
         }
+    }
+
+    /// Judges a run that a signal ended: all files must be as before, or all results complete.
+    fn judge_interrupted_run(&self) -> RunVerdict {
+        let interrupted = || new_verdict(RunOutcome::Interrupted, "");
+        if self.first_different_file(false).is_none() {
+            return interrupted();
+        }
+        self.judge_changes_after_failure().unwrap_or_else(interrupted)
     }
 
     /// Returns a verdict if a failed run changed or left files that it must not change or leave; otherwise `None`. The
@@ -253,20 +266,13 @@ impl ObservedRun<'_> {
             .reference
             .files
             .iter()
-            .all(|(name, want)| self.after.get(name).is_some_and(|is| self.has_expected_content(name, want, is)));
+            .all(|(name, want)| self.after.get(name).is_some_and(|is| has_expected_content(name, want, is)));
         if all && self.ended.how == ExitKind::Exit(1) && self.error_lines().len() == 1 {
             return Some(new_verdict(RunOutcome::FailedAfterResults, self.last_stderr_lines()));
         }
         let result = self.reference.files.contains_key(other) || self.before.contains_key(other);
         let outcome = if result { RunOutcome::ChangedAfterFailure } else { RunOutcome::LeftoverFile };
         Some(new_verdict(outcome, format!("{other}; {}", self.last_stderr_lines())))
-    }
-
-    /// Returns whether the content `is` of a file equals the expected content `want`, apart from values that vary
-    /// between runs.
-    fn has_expected_content(&self, name: &str, want: &[u8], is: &[u8]) -> bool {
-        !self.case.is_deterministic
-            || content_without_measurements(name, want) == content_without_measurements(name, is)
     }
 
     /// Returns whether a failed run may leave or change this file.
@@ -294,4 +300,10 @@ impl ObservedRun<'_> {
         }
         new_verdict(RunOutcome::FailedCleanly, error)
     }
+}
+
+/// Returns whether the content `is` of a file equals the expected content `want`, apart from values that vary between
+/// runs.
+fn has_expected_content(name: &str, want: &[u8], is: &[u8]) -> bool {
+    content_without_measurements(name, want) == content_without_measurements(name, is)
 }

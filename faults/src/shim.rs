@@ -21,6 +21,17 @@ pub struct FaultShim {
     library: PathBuf,
 }
 
+/// What the shim does in a run, apart from counting calls.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ShimActions<'a> {
+    /// The fault to inject, if any.
+    pub(crate) fault: Option<InjectedFault>,
+    /// The input that a fault replaces, and the file that is renamed to it.
+    pub(crate) replacement: Option<[&'a Path; 2]>,
+    /// File to which the shim appends the writes, syncs and renames.
+    pub(crate) trace: Option<&'a Path>,
+}
+
 /// The calls of a run that the shim counted.
 #[derive(Debug, Clone)]
 pub(crate) struct CallLog {
@@ -52,8 +63,8 @@ impl FaultShim {
     }
 
     /// Sets environment variables of `command` so that it runs with the shim. The shim acts on the executable `program`
-    /// only. It counts calls (those on files only if the path begins with `under`, or on standard output), injects
-    /// `fault`, if given, into the counted calls, and keeps its log in the file `page`.
+    /// only. It counts calls (those on files only if the path begins with `under`, or on standard output), does what
+    /// `actions` says at the counted calls, and keeps its log in the file `page`.
     ///
     /// # Errors
     /// `page` cannot be written.
@@ -63,14 +74,20 @@ impl FaultShim {
         program: &Path,
         under: &str,
         page: &Path,
-        fault: Option<InjectedFault>,
+        actions: ShimActions<'_>,
     ) -> io::Result<()> {
         fs::write(page, [0; NUM_COUNTERS * 8 + PATH_BYTES])?;
         command.env("LD_PRELOAD", &self.library);
         command.env("GENUMA_FAULT_PROGRAM", program).env("GENUMA_FAULT_UNDER", under);
         command.env("GENUMA_FAULT_PAGE", page).env("GENUMA_FAULT_STDOUT", "yes");
-        if let Some(fault) = fault {
+        if let Some(fault) = actions.fault {
             command.env("GENUMA_FAULT", fault.to_shim_argument());
+        }
+        if let Some([input, replacement]) = actions.replacement {
+            command.env("GENUMA_FAULT_REPLACED", input).env("GENUMA_FAULT_REPLACEMENT", replacement);
+        }
+        if let Some(trace) = actions.trace {
+            command.env("GENUMA_FAULT_TRACE", trace);
         }
         Ok(())
     }

@@ -52,7 +52,8 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 /// threads.
 ///
 /// In JSON the keys of [`is_measured_key`] and list items that mention packed reads are removed, in HTML the elements
-/// that [`remove_measured_rows`] removes. Other files are unchanged.
+/// that [`remove_measured_rows`] removes, in objects of steps their cost, in recordings of machines the free memory.
+/// Other files are unchanged.
 pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path.ends_with(".json") {
         let value = serde_json::from_slice(bytes).map(remove_measured_values);
@@ -61,7 +62,56 @@ pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> 
     if path.ends_with(".html") {
         return remove_measured_rows(&String::from_utf8_lossy(bytes)).into_bytes();
     }
-    bytes.to_vec()
+    if bytes.starts_with(RECORDING_START) {
+        return remove_free_memory(&String::from_utf8_lossy(bytes)).into_bytes();
+    }
+    object_without_cost(bytes).unwrap_or_else(|| bytes.to_vec())
+}
+
+/// First bytes of a recording of a machine (docs/formats/recording.md).
+const RECORDING_START: &[u8] = b"genuma recording ";
+
+/// Removes the free memory and the free huge pages from a recording.
+fn remove_free_memory(recording: &str) -> String {
+    let is_free = |line: &&str| line.contains("MemFree:") || line.contains("free_hugepages");
+    let lines = recording.split("\\n").flat_map(str::lines);
+    lines.filter(|line| !is_free(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Last bytes of an object of a step (docs/formats/object.md).
+const OBJECT_END: &[u8] = b"GENUMAO4";
+
+/// Returns an object of a step without the times and memory of its cost, and without the checksum of its trailer;
+/// `None` if the bytes are no object.
+fn object_without_cost(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (rest, footer) = bytes.strip_suffix(OBJECT_END)?.split_last_chunk::<16>()?;
+    let trailer_bytes = u64::from_le_bytes(footer[..8].try_into().ok()?);
+    let (blocks, trailer) = rest.split_at(rest.len().checked_sub(usize::try_from(trailer_bytes).ok()?)?);
+    let mut at = 0;
+    // Step, fingerprint, name of the cost.
+    for _ in 0..3 {
+        let text_bytes = take_varint(trailer, &mut at)?;
+        at = at.checked_add(usize::try_from(text_bytes).ok()?)?;
+    }
+    let names = trailer.get(..at)?;
+    // Wall time and CPU time, peak memory, whether it was resumed.
+    at += 16;
+    take_varint(trailer, &mut at)?;
+    Some([blocks, names, trailer.get(at + 1..)?].concat())
+}
+
+/// Reads a number in the encoding of postcard: seven bits in each byte, the lowest first.
+fn take_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 /// Returns whether the value of a JSON key varies between runs: command line, dates, times, memory, spilled bytes,
@@ -138,6 +188,45 @@ fn contains_measure(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns an object with this value and a cost of so many seconds.
+    fn object(value: &[u8], seconds: f64) -> Vec<u8> {
+        let texts = ["count 1", &"k 31\n".repeat(40), "count"];
+        let mut trailer = Vec::new();
+        for text in texts {
+            let (low, high) = (text.len() % 128, text.len() / 128);
+            trailer.extend(if high > 0 { vec![low as u8 | 0x80, high as u8] } else { vec![low as u8] });
+            trailer.extend(text.as_bytes());
+        }
+        trailer.extend([seconds.to_le_bytes(), seconds.to_le_bytes()].concat());
+        // Peak memory, not resumed, range and checksum of the value.
+        trailer.extend(if seconds > 1.0 { &[0x80, 0x80, 1][..] } else { &[9] });
+        trailer.extend([0, 0, value.len() as u8, 77]);
+        let footer = [trailer.len() as u64, seconds.to_bits()].map(u64::to_le_bytes).concat();
+        [value, &trailer, &footer, OBJECT_END].concat()
+    }
+
+    #[test]
+    fn only_the_cost_of_an_object_is_left_out() {
+        let stripped = |bytes: &[u8]| content_without_measurements("run/count-1", bytes);
+        assert_eq!(stripped(&object(b"value", 0.5)), stripped(&object(b"value", 7.25)));
+        assert_ne!(stripped(&object(b"value", 0.5)), stripped(&object(b"valve", 0.5)));
+        assert!(stripped(&object(b"value", 0.5)).ends_with(&[0, 5, 77]));
+        // Damaged objects are compared as they are.
+        let cut = &object(b"value", 0.5)[5 + 100..];
+        assert_eq!(stripped(cut), cut);
+    }
+
+    #[test]
+    fn free_memory_of_a_recording_is_left_out() {
+        let of = |free: u32, total: u32| {
+            let text =
+                format!("genuma recording 1\n/proc/meminfo MemTotal: {total} kB\\nMemFree: {free} kB\n/sys/a 1\n");
+            content_without_measurements("r.txt", text.as_bytes())
+        };
+        assert_eq!(of(1, 9), of(2, 9));
+        assert_ne!(of(1, 9), of(1, 8));
+    }
 
     #[test]
     fn measures_do_not_last() {

@@ -29,8 +29,8 @@ pub struct TestCase {
     pub checksummed_files: &'static [&'static str],
     /// Input files without a checksum: damage of them must not crash the run, but may change the results.
     pub unchecked_files: &'static [&'static str],
-    /// Whether all runs give the same output but for the values that `content_without_measurements` removes.
-    pub is_deterministic: bool,
+    /// Input files that are replaced while the command runs, each with the file that replaces it.
+    pub replaced_files: &'static [[&'static str; 2]],
 }
 
 impl TestCase {
@@ -50,7 +50,7 @@ const DEFAULT_CASE: TestCase = TestCase {
     resume: None,
     checksummed_files: &[],
     unchecked_files: &[],
-    is_deterministic: true,
+    replaced_files: &[],
 };
 
 /// Returns the test cases of all groups.
@@ -62,6 +62,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         count_cases(),
         table_cases(),
         sample_cases(),
+        aligned_read_cases(),
         running_cases(),
         repeated_step_cases(),
     ];
@@ -69,52 +70,66 @@ pub fn all_test_cases() -> Vec<TestCase> {
 }
 
 /// Returns a case for each step of a distributed call but the last: the step runs once more, and replaces its object.
+/// Steps that write blocks of several threads run with one thread, so that the order of the blocks is always the same.
 fn repeated_step_cases() -> Vec<TestCase> {
     // Name, step, what a failed run may leave, and the checksummed objects and reads that the step reads.
     type Row = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
     const STEPS: [Row; 7] = [
-        ("step-scatter", "scatter 1", &["run/.genuma-", "run/scatter-1", "run/..scatter-1", "run/.scatter-1"], &[]),
+        (
+            "step-scatter",
+            "scatter 1 -t 1",
+            &["run/.genuma-", "run/scatter-1", "run/..scatter-1", "run/.scatter-1"],
+            &["planned/run/plan.json"],
+        ),
         (
             "step-count",
-            "count 1",
+            "count 1 -t 1",
             &["run/.genuma-", "run/count-1", "run/..count-1", "run/.count-1"],
             &["planned/run/scatter-1", "planned/run/scatter-2"],
         ),
         (
             "step-pick",
-            "pick",
+            "pick -t 2",
             &["run/.genuma-", "run/pick", "run/..pick", "run/.pick"],
             &["planned/run/count-1", "planned/run/count-2"],
         ),
         (
             "step-label",
-            "label 1",
+            "label 1 -t 1",
             &["run/.genuma-", "run/label-1", "run/..label-1", "run/.label-1"],
             &["planned/run/pick"],
         ),
         (
             "step-assemble",
-            "assemble",
+            "assemble -t 2",
             &["run/.genuma-", "run/assemble", "run/..assemble", "run/.assemble"],
             &["planned/run/label-1"],
         ),
-        ("step-place", "place", &["run/.genuma-", "run/place", "run/..place", "run/.place"], &["planned/run/assemble"]),
+        (
+            "step-place",
+            "place -t 2",
+            &["run/.genuma-", "run/place", "run/..place", "run/.place"],
+            &["planned/run/assemble"],
+        ),
         (
             "step-recruit",
-            "recruit 1",
+            "recruit 1 -t 1",
             &["run/.genuma-", "run/recruit-1", "run/..recruit-1", "run/.recruit-1"],
             &["planned/run/place"],
         ),
     ];
     let case = |(name, step, left, checksummed_files): Row| TestCase {
         name,
-        line: format!("step {{made}}/run {step} --again -t 2 --work {{made}}/run"),
-        inputs: &[TestInput::PlannedRun],
+        line: format!("step {{made}}/run {step} --again --work {{made}}/run"),
+        inputs: &[TestInput::PlannedRun, TestInput::ReplacementInputs],
         initial_files: &[("planned/run", "run")],
         kept_on_failure: left,
         checksummed_files,
-        // The object contains its cost, which is measured.
-        is_deterministic: false,
+        replaced_files: match name {
+            "step-scatter" => &[["pair/tumor_1.fq.gz", "other/tumor_1.fq.gz"]],
+            "step-pick" | "step-place" => &[["pair/genome.fa", "masked.fa"]],
+            _ => &[],
+        },
         ..DEFAULT_CASE
     };
     STEPS.map(case).into()
@@ -188,10 +203,11 @@ fn call_cases() -> Vec<TestCase> {
         TestCase {
             name: "call",
             line: with_reference.clone(),
-            inputs: &[TestInput::SamplePair],
+            inputs: &[TestInput::SamplePair, TestInput::ReplacementInputs],
             kept_on_failure: &["calls/.work/"],
             resume: Some("--resume"),
             checksummed_files: &["pair/tumor_2.fq.gz"],
+            replaced_files: &[["pair/genome.fa", "masked.fa"], ["pair/tumor_2.fq.gz", "other/tumor_2.fq.gz"]],
             ..DEFAULT_CASE
         },
         TestCase {
@@ -258,21 +274,33 @@ fn planning_cases() -> Vec<TestCase> {
         TestCase {
             name: "plan",
             line: "plan --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz --normal {given}/pair/normal_1.fq.gz \
-                   {given}/pair/normal_2.fq.gz --reference {given}/pair/genome.fa --json {made}/x.json"
+                   {given}/pair/normal_2.fq.gz --reference {given}/pair/genome.fa --memory 2G --scratch 2G --json {made}/x.json"
                 .into(),
             inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "x.json")],
-            // The free memory is that of the moment.
-            is_deterministic: false,
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-plan",
+            line: format!(
+                "{CALL_COMMAND} --reference {{given}}/pair/genome.fa --plan {{made}}/run --shards 2 --partitions 2 -o {{made}}/calls"
+            ),
+            inputs: &[TestInput::SamplePair],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "step",
             line: "step {made}/run finish -t 2 --work {made}/run -o {made}/calls".into(),
-            inputs: &[TestInput::PlannedRun],
+            inputs: &[TestInput::PlannedRun, TestInput::ReplacementInputs],
             initial_files: &[("planned/run", "run")],
             kept_on_failure: &["run/.genuma-"],
-            checksummed_files: &["planned/run/place", "planned/run/recruit-1", "planned/run/recruit-2"],
+            checksummed_files: &[
+                "planned/run/place",
+                "planned/run/recruit-1",
+                "planned/run/recruit-2",
+                "planned/run/plan.json",
+            ],
+            replaced_files: &[["pair/genome.fa", "masked.fa"]],
             ..DEFAULT_CASE
         },
     ]
@@ -285,9 +313,10 @@ fn count_cases() -> Vec<TestCase> {
             line: format!(
                 "{COUNT_COMMAND} -o {{made}}/n.gkt --histogram {{made}}/n.hist --json {{made}}/n.json --work {{made}}"
             ),
-            inputs: &[TestInput::SamplePair],
+            inputs: &[TestInput::SamplePair, TestInput::ReplacementInputs],
             initial_files: &[("pair/old.txt", "n.gkt"), ("pair/old.txt", "n.hist"), ("pair/old.txt", "n.json")],
             checksummed_files: &["pair/normal_2.fq.gz"],
+            replaced_files: &[["pair/normal_2.fq.gz", "other/normal_2.fq.gz"]],
             ..DEFAULT_CASE
         },
         TestCase {
@@ -350,6 +379,25 @@ fn table_cases() -> Vec<TestCase> {
             ..DEFAULT_CASE
         },
         TestCase {
+            name: "table-intersect",
+            line: "kmers intersect -t 2 {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
+            inputs: &[TestInput::NormalTable, TestInput::TumourTable],
+            checksummed_files: &["t.gkt"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "table-filter",
+            line: "kmers filter -t 2 --min 3 {given}/n.gkt -o {made}/u.gkt".into(),
+            inputs: &[TestInput::NormalTable],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "table-info",
+            line: "kmers info {given}/n.gkt".into(),
+            inputs: &[TestInput::NormalTable],
+            ..DEFAULT_CASE
+        },
+        TestCase {
             name: "table-text",
             line: "kmers subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
             inputs: &[TestInput::NormalTable, TestInput::TumourTable],
@@ -400,6 +448,96 @@ fn sample_cases() -> Vec<TestCase> {
     ]
 }
 
+/// Returns cases that read BAM, CRAM and CBQ files.
+fn aligned_read_cases() -> Vec<TestCase> {
+    let reference = "--reference {given}/pair/genome.fa";
+    let call = |end: &str| {
+        format!("call -t 2 --tumor {{given}}/tumor.{end} --normal {{given}}/normal.{end} {reference} -o {{made}}/calls")
+    };
+    let inputs = &[TestInput::AlignedReads, TestInput::ReplacementInputs];
+    vec![
+        TestCase {
+            name: "call-bam",
+            line: call("bam"),
+            inputs,
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            checksummed_files: &["tumor.bam"],
+            replaced_files: &[["tumor.bam", "other/tumor.bam"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "call-cram",
+            line: call("cram"),
+            inputs,
+            kept_on_failure: &["calls/.work/"],
+            resume: Some("--resume"),
+            checksummed_files: &["tumor.cram"],
+            replaced_files: &[["pair/genome.fa", "masked.fa"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "check-cram",
+            line: format!(
+                "check -t 2 --tumor {{given}}/tumor.cram --normal {{given}}/normal.cram {reference} --json {{made}}/pair.json"
+            ),
+            inputs,
+            initial_files: &[("pair/old.txt", "pair.json")],
+            checksummed_files: &["normal.cram"],
+            replaced_files: &[["normal.cram", "other/normal.cram"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "check-cbq",
+            line: "check -t 2 --tumor {given}/tumor.cbq --normal {given}/normal.cbq --json {made}/pair.json".into(),
+            inputs,
+            initial_files: &[("pair/old.txt", "pair.json")],
+            unchecked_files: &["normal.cbq"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count-bam",
+            line: "kmers count -t 2 --sample n={given}/normal.bam -o {made}/n.gkt".into(),
+            inputs,
+            checksummed_files: &["normal.bam"],
+            replaced_files: &[["normal.bam", "other/normal.bam"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "count-cram",
+            line: format!("kmers count -t 2 --sample n={{given}}/normal.cram {reference} -o {{made}}/n.gkt"),
+            inputs,
+            checksummed_files: &["normal.cram"],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "track-bam",
+            line: format!(
+                "track -t 2 {{given}}/pair/truth.vcf {{given}}/tumor.bam {reference} -o {{made}}/x.tsv --json {{made}}/x.json"
+            ),
+            inputs,
+            checksummed_files: &["tumor.bam"],
+            replaced_files: &[["tumor.bam", "other/tumor.bam"], ["pair/genome.fa", "masked.fa"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "align-bam-in",
+            line: "align -t 2 {given}/pair/genome.fa {given}/normal.bam -o {made}/x.sam".into(),
+            inputs,
+            checksummed_files: &["normal.bam"],
+            replaced_files: &[["normal.bam", "other/normal.bam"]],
+            ..DEFAULT_CASE
+        },
+        TestCase {
+            name: "run-bam",
+            line: "run -t 2 --strategy default --reads {given}/normal.bam -o {made}/x.sam -- {given}/stub".into(),
+            inputs: &[TestInput::AlignedReads, TestInput::StubAligner],
+            checksummed_files: &["normal.bam"],
+            ..DEFAULT_CASE
+        },
+    ]
+}
+
 fn running_cases() -> Vec<TestCase> {
     let bwa_reads = format!("bwa mem -K 100000 {{given}}/pair/genome.fa {READ_FILES}");
     vec![
@@ -426,7 +564,6 @@ fn running_cases() -> Vec<TestCase> {
             ),
             inputs: &[TestInput::SamplePair, TestInput::BwaIndex, TestInput::MachineProfile],
             unchecked_files: &["probe/machine.json"],
-            is_deterministic: false,
             ..DEFAULT_CASE
         },
         TestCase {
@@ -443,12 +580,7 @@ fn running_cases() -> Vec<TestCase> {
             unchecked_files: &["machine.txt"],
             ..DEFAULT_CASE
         },
-        TestCase {
-            name: "topology-record",
-            line: "machine show --record {made}/r.txt".into(),
-            is_deterministic: false,
-            ..DEFAULT_CASE
-        },
+        TestCase { name: "topology-record", line: "machine show --record {made}/r.txt".into(), ..DEFAULT_CASE },
         TestCase { name: "man", line: "man {made}/man".into(), ..DEFAULT_CASE },
         TestCase { name: "completions", line: "completions bash".into(), ..DEFAULT_CASE },
     ]

@@ -1,12 +1,14 @@
 //! Inputs of the test cases, which are created once.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
+use binseq::write::{BinseqWriterBuilder, Format};
+use binseq::{BitSize, SequencingRecordBuilder};
 
 pub(crate) const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
@@ -49,7 +51,15 @@ pub enum TestInput {
     NormalDictionary,
     /// `p.gkt`, a panel of normals with the normal of the pair.
     NormalPanel,
+    /// The reads of the pair as `tumor` and `normal` with the suffixes `.bam`, `.cram` and `.cbq`.
+    AlignedReads,
+    /// Valid files that replace inputs while a command runs: `masked.fa`, the genome with a masked line; `other/`, the
+    /// first reads of the pair as FASTQ, `other/tumor.bam`, `other/normal.bam` and `other/normal.cram`.
+    ReplacementInputs,
 }
+
+/// Number of reads in each FASTQ file of the replacements; those of the pair have some 1,300.
+const REPLACEMENT_READS: usize = 1200;
 
 const STUB_SCRIPT: &str = r#"#!/usr/bin/awk -f
 BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
@@ -83,12 +93,17 @@ impl TestInput {
             | TestInput::TumourTable
             | TestInput::Annotation => &[TestInput::SamplePair],
             TestInput::NormalDictionary | TestInput::NormalPanel => &[TestInput::NormalTable],
+            TestInput::AlignedReads | TestInput::ReplacementInputs => &[TestInput::SamplePair, TestInput::Index],
         }
     }
 
     fn create_input(self, program: &Path, given: &Path) -> anyhow::Result<()> {
         let genuma = |line: &str| run_checked(Command::new(program).args(split_command_line(line, given, given)));
         let reference = "--reference {given}/pair/genome.fa";
+        let align = |folder: &str, sample: &str, out: &str| {
+            let reads = format!("{{given}}/{folder}/{sample}_1.fq.gz {{given}}/{folder}/{sample}_2.fq.gz");
+            genuma(&format!("align -t 2 {{given}}/pair/genome.fa {reads} -o {{given}}/{out}"))
+        };
         match self {
             TestInput::SamplePair => {
                 genuma(
@@ -143,6 +158,30 @@ impl TestInput {
             }
             TestInput::NormalDictionary => genuma("kmers compact {given}/n.gkt -o {given}/n.gkd"),
             TestInput::NormalPanel => genuma("kmers union --counts samples {given}/n.gkt -o {given}/p.gkt"),
+            TestInput::AlignedReads => ["tumor", "normal"].iter().try_for_each(|sample| {
+                align("pair", sample, &format!("{sample}.bam"))?;
+                align("pair", sample, &format!("{sample}.cram"))?;
+                let mates = [1, 2].map(|mate| given.join(format!("pair/{sample}_{mate}.fq.gz")));
+                write_cbq(&given.join(format!("{sample}.cbq")), &mates)
+            }),
+            TestInput::ReplacementInputs => {
+                fs::create_dir_all(given.join("other"))?;
+                for name in ["tumor_1", "tumor_2", "normal_1", "normal_2"] {
+                    let text = gunzip(&given.join(format!("pair/{name}.fq.gz")))?;
+                    let lines = text.split_inclusive('\n').take(4 * REPLACEMENT_READS);
+                    // Without compression; genuma knows formats by their first bytes.
+                    fs::write(given.join(format!("other/{name}.fq.gz")), lines.collect::<String>())?;
+                }
+                align("other", "tumor", "other/tumor.bam")?;
+                align("other", "normal", "other/normal.bam")?;
+                align("other", "normal", "other/normal.cram")?;
+                let genome = fs::read_to_string(given.join("bare/genome.fa"))?;
+                let masked = genome.lines().enumerate().map(|(i, line)| match i {
+                    20 => "N".repeat(line.len()) + "\n",
+                    _ => line.to_owned() + "\n",
+                });
+                Ok(fs::write(given.join("masked.fa"), masked.collect::<String>())?)
+            }
             TestInput::StubAligner => {
                 fs::write(given.join("stub"), STUB_SCRIPT)?;
                 Ok(fs::set_permissions(given.join("stub"), fs::Permissions::from_mode(0o755))?)
@@ -164,6 +203,30 @@ fn interrupt_call_and_count(genuma: impl Fn(&str) -> anyhow::Result<()>, given: 
     ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
     fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
     Ok(())
+}
+
+/// Returns the content of a gzipped text file.
+fn gunzip(path: &Path) -> anyhow::Result<String> {
+    let output = Command::new("gzip").arg("-dc").arg(path).output()?;
+    ensure!(output.status.success(), "gzip -dc {}", path.display());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Writes the pairs in two gzipped FASTQ files as a CBQ file.
+fn write_cbq(path: &Path, mates: &[PathBuf; 2]) -> anyhow::Result<()> {
+    let texts = [gunzip(&mates[0])?, gunzip(&mates[1])?];
+    let [first, second] = texts.each_ref().map(|text| text.lines().collect::<Vec<_>>());
+    let builder = BinseqWriterBuilder::new(Format::Cbq).paired(true).bitsize(BitSize::Four);
+    let mut writer = builder.quality(true).headers(true).compression(true).build(File::create(path)?)?;
+    for (a, b) in first.chunks(4).zip(second.chunks(4)) {
+        let name = |line: &str| line.trim_start_matches('@').as_bytes().to_vec();
+        let (a_name, b_name) = (name(a[0]), name(b[0]));
+        let record =
+            SequencingRecordBuilder::default().s_header(&a_name).s_seq(a[1].as_bytes()).s_qual(a[3].as_bytes());
+        let record = record.x_header(&b_name).x_seq(b[1].as_bytes()).x_qual(b[3].as_bytes());
+        writer.push(record.build()?)?;
+    }
+    Ok(writer.finish()?)
 }
 
 /// Creates the inputs `wanted`, and those that they need, in the folder `given`.

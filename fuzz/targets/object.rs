@@ -5,7 +5,8 @@ use std::fs;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use genuma_storage::{RunStore, StepOutput, StepOutputId};
+use genuma_storage::RunStore;
+use genuma_storage::step_output::{StepOutput, StepOutputId};
 use genuma_work::cost::UnitCost;
 use libfuzzer_sys::fuzz_target;
 use twox_hash::XxHash3_64;

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use genuma_fuzz::InputFile;
-use genuma_simulate::evaluate::{EvaluationInputs, FilterMode, evaluate_calls, format_tables, vcf};
+use genuma_simulate::evaluate::{EvaluationInputs, FilterMode, evaluate_calls, format_evaluation_tables, vcf};
 use libfuzzer_sys::fuzz_target;
 
 /// Two contigs of 400 and 200 bases.
@@ -27,7 +27,7 @@ fuzz_target!(|text: &[u8]| {
     let inputs =
         EvaluationInputs { truth, calls, contigs: None, reference, germline: None, filters: FilterMode::All };
     if let Ok(outcome) = evaluate_calls(&inputs) {
-        format_tables(&outcome, 10);
+        format_evaluation_tables(&outcome, 10);
         outcome.to_json();
     }
 });

@@ -82,10 +82,13 @@ impl FolderStore {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(list_error())? {
             let entry = entry.map_err(list_error())?;
-            let name = entry.file_name().into_string().ok().filter(|name| is_object_name(name));
-            match (name, entry.file_type()) {
-                (Some(name), Ok(kind)) if kind.is_file() => names.push(name),
-                _ => {}
+            let Some(name) = entry.file_name().into_string().ok().filter(|name| is_object_name(name)) else { continue };
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => names.push(name),
+                Ok(_) => {}
+                // Another task has removed the object meanwhile.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::io_error("read", &self.0.join(name))(e)),
             }
         }
         names.sort_unstable();

@@ -38,7 +38,7 @@ pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>,
     let read = |name| ReadRef { name, comment: b"", tags: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {
         let templates = names.map(|name| [read(name), read(name)]);
-        Arc::new(InstanceBatch::from_templates(number, 4 * number, &templates, ReadInputMode::TwoFiles))
+        Arc::new(InstanceBatch::new_complete_batch(number, 4 * number, &templates, ReadInputMode::TwoFiles))
     };
     let batches = vec![batch(0, [b"a", b"b"]), batch(1, [b"c", b"d"])];
     let assigned = TestBatches { batches, records: Mutex::default() };

@@ -345,6 +345,7 @@ impl Invocation {
     pub fn check_program_and_index_exist(&self) -> Result<(), Error> {
         self.check_program_exists()?;
         let Some(index) = &self.index else { return Ok(()) };
+        // I/O error ignored: reported as a missing index, with its path.
         match index.files.iter().find(|path| !path.exists()) {
             None => Ok(()),
             Some(path) => Err(Error::NoIndex {
@@ -371,8 +372,10 @@ pub(crate) fn check_program_installed(program: &OsStr) -> Result<(), Error> {
 fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
+        // I/O error ignored: reported as a missing program.
         return path.is_file().then(|| path.to_owned());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // I/O error ignored: the folder is passed over, as a shell does.
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

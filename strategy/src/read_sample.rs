@@ -72,6 +72,7 @@ impl ReadSample {
     pub fn take_first_reads(reads: &ReadFiles, aligned: &AlignedOptions, wanted: u64) -> Result<ReadSample, Error> {
         let lanes = lanes_of_read_files(reads, aligned)?;
         let paths: Vec<&Path> = lanes.iter().flat_map(|lane| lane.paths()).collect();
+        // I/O error ignored: reported when the file is opened.
         if let Some(pipe) = paths.iter().find(|path| path.exists() && !path.is_file() || path.as_os_str() == "-") {
             return Err(Error::NotRegularFile(pipe.to_path_buf()));
         }

@@ -116,6 +116,7 @@ pub fn check_outside_work_folder<'a>(work: &Path, paths: impl IntoIterator<Item 
 
 /// Resolves symbolic links; also works for a path whose last components do not exist.
 fn resolve_links(path: &Path) -> PathBuf {
+    // I/O error ignored: its parents are resolved instead.
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) if folder.as_os_str().is_empty() => resolve_links(Path::new(".")).join(name),
         (Some(folder), Some(name)) => resolve_links(folder).join(name),
@@ -187,6 +188,7 @@ fn is_genuma_file(name: &str) -> bool {
 /// Creates a folder, and those of its parents that are missing. Other users may not read a new folder, because its
 /// files contain reads of patients.
 fn create_private_folder(path: &Path) -> io::Result<()> {
+    // I/O error ignored: creating the folder reports it.
     if path.is_dir() {
         return Ok(());
     }
@@ -195,6 +197,7 @@ fn create_private_folder(path: &Path) -> io::Result<()> {
     }
     match fs::DirBuilder::new().mode(0o700).create(path) {
         // Another process was faster.
+        // I/O error ignored: the error of creating the folder is returned.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
         created => created,
     }
@@ -206,6 +209,7 @@ fn remove_work_folder(path: &Path) {
     let cleared = file_names(path).and_then(|names| remove_genuma_files_except(path, names, |_, _| false));
     let cleared = cleared.and_then(|()| fs::remove_file(path.join(LOCK_FILE)));
     // A mount point, or a folder reached through a symbolic link, cannot be removed: it stays empty.
+    // I/O error ignored: the warning below reports a folder that stays.
     let gone = cleared.is_ok() && (fs::remove_dir(path).is_ok() || file_names(path).is_ok_and(|n| n.is_empty()));
     if !gone && path.exists() {
         tracing::warn!(

@@ -474,6 +474,7 @@ impl RenameLog {
         if check_replaceable(target)? {
             let before = random_partial_path(target);
             // Prefer a hard link as backup name, so that `target` never disappears.
+            // I/O error ignored: the target is renamed instead.
             if fs::hard_link(target, &before).is_err() {
                 fs::rename(target, &before)?;
             }

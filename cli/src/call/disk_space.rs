@@ -32,6 +32,7 @@ pub(crate) fn estimate_max_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
 /// # Errors
 /// Less than 1 MiB is free, or the free space cannot be determined.
 pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> anyhow::Result<u64> {
+    // I/O error ignored: free_bytes reports a folder that cannot be examined.
     let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let free = free_bytes(folder)?;
     if free < MIN_FREE_BYTES_FOR_UNIT_FILES {

@@ -25,6 +25,7 @@ use super::{
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::text;
+use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
 use crate::{command_line, size_format};
 
@@ -118,6 +119,7 @@ impl Args {
         let SamplesAndLanes { samples, lanes, mut warnings } = self.open_samples_and_lanes(&work)?;
         let (k, short_reads) = choose_kmer_length(self.k, &lanes);
         warnings.extend(short_reads);
+        let input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
         let params = CallParams {
             k,
             min_base_quality: self.min_base_quality,
@@ -168,6 +170,8 @@ impl Args {
         }
         .describe_provenance()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
+        // The fingerprint and the provenance describe the files that will be read.
+        input_files.check_unchanged()?;
         let job = CallJob {
             lanes,
             samples,

@@ -19,6 +19,7 @@ impl<'a> OutputFolder<'a> {
     /// # Errors
     /// The path is not a folder, or the folder cannot be created.
     pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
+        // I/O error ignored: creating the folder reports it.
         let new = !path.exists();
         if !new && !path.is_dir() {
             bail!("{}: is not a folder: give the name of a new or existing folder for the results", path.display());

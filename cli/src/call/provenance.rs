@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -183,10 +184,10 @@ fn read_assembly_of_dictionary(reference: &Path) -> anyhow::Result<Option<String
         _ => reference.to_owned(),
     };
     let path = plain.with_extension("dict");
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let text = fs::read(&path).with_context(|| path.display().to_string())?;
+    let text = match fs::read(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| path.display().to_string())?,
+    };
     let text = String::from_utf8_lossy(&text);
     let names: BTreeSet<&str> = (text.lines().filter(|line| line.starts_with("@SQ\t")))
         .filter_map(|line| line.split('\t').find_map(|field| field.strip_prefix("AS:")))

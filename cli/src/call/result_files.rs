@@ -293,6 +293,7 @@ fn earlier_result_files(folder: &Path, tables: &OptionalOutputs) -> Vec<String> 
     let mut names: Vec<String> =
         listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| ours(name)).collect();
     names.sort();
+    // I/O error ignored: the names are for a message only.
     let tables = [&tables.maf, &tables.bedpe].into_iter().flatten().filter(|path| path.exists());
     names.extend(tables.map(|path| path.display().to_string()));
     names

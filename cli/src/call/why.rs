@@ -28,6 +28,7 @@ pub(crate) fn parse_traced_variants(asked: &[String], reference: Option<&Path>) 
     let genome = Reference::read_fasta_file(reference)?;
     let mut questions = Vec::new();
     for asked in asked {
+        // I/O error ignored: the argument is then refused as a variant.
         if Path::new(asked).is_file() {
             for record in vcf::read_vcf(Path::new(asked))? {
                 let VcfRecord { chrom, pos, alternate, .. } = &record;

@@ -34,6 +34,7 @@ pub(crate) fn measure_forecast_input(
     };
     let lanes_by_kind = [true, false].map(lanes_of);
     let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
+    // I/O error ignored: reported when the file is opened.
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
     ForecastInput {

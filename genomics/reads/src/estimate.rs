@@ -101,7 +101,7 @@ fn estimate_reference(path: &Path) -> ReadEstimate {
         File::open(path)?.read_exact(&mut head)?;
         Ok(head == [0x1f, 0x8b])
     };
-    // A file that cannot be read is reported when its reads are.
+    // I/O error ignored: reported when the reference is read.
     let size = path.metadata().map_or(0, |meta| meta.len());
     let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
     let [reads, bases] = reference_reads::count_artificial_reads_and_bases(sequence);
@@ -205,6 +205,7 @@ impl RecordScanner {
     /// is read.
     fn scan_all(mut text: impl Read) -> RecordScanner {
         let (mut records, mut buffer) = (RecordScanner::default(), [0; CHUNK_BYTES]);
+        // I/O error ignored: reported when the file is read.
         while let Ok(n @ 1..) = text.read(&mut buffer) {
             records.scan(&buffer[..n]);
         }

@@ -11,6 +11,7 @@
 //! numbers are variable-length integers: 7 bits per byte, the lowest first, the highest bit set in all bytes but the last
 //! ```
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -271,10 +272,13 @@ impl PackedReads {
     /// # Errors
     /// The file cannot be opened.
     pub fn open(path: &Path, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
-        if path.metadata().map_or(0, |file| file.len()) != copied.file_bytes() {
-            return Ok(None);
-        }
-        Ok(Some(PackedReads { spill: SpillFile::open_for_reading(CONTENTS, path)?, index: copied }))
+        let spill = match path.metadata() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(file) if file.len() != copied.file_bytes() => return Ok(None),
+            // Opening the file reports an error of its metadata.
+            _ => SpillFile::open_for_reading(CONTENTS, path)?,
+        };
+        Ok(Some(PackedReads { spill, index: copied }))
     }
 
     /// Opens the packed reads in a local copy of an object of the run store. `copied` is the index of their blocks.

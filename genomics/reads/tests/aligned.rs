@@ -251,7 +251,7 @@ fn damage_is_reported() {
     equal[3].seq[5] = b'=';
     assert!(of("h.bam", &equal).contains("h.bam: record 4: '=' in the sequence is not a base"));
     let mut nameless = records.clone();
-    nameless[3].name = b"*".to_vec();
+    nameless[3].name = Vec::new();
     assert!(of("i.bam", &nameless).contains("i.bam: record 4: has no name"));
 
     // Missing qualities are an error only where qualities are used.
@@ -268,6 +268,25 @@ fn damage_is_reported() {
     let (paired, ..) = pulled(&file);
     let read = paired.iter().find(|read| read[2] == b"ACGTA").expect("the read");
     assert!(read[3].is_empty());
+}
+
+#[test]
+fn reads_without_a_name_are_named_by_the_number_of_their_record() {
+    let folder = Folder::new();
+    let mut records = as_records(&[fastq(0, 40, 1), fastq(0, 40, 2)]);
+    let (_, unpaired, _) = pulled(&write(&folder, "named.bam", &records));
+    assert!(unpaired.is_empty());
+    // Both mates of a pair, and a record whose flags say unpaired.
+    let pair = records[20].name.clone();
+    records.iter_mut().filter(|record| record.name == pair).for_each(|record| record.name = b"*".to_vec());
+    let single = Aligned { name: b"*".to_vec(), flags: 4, ..records[0].clone() };
+    records.push(single);
+    let (paired, unpaired, counts) = pulled(&write(&folder, "nameless.bam", &records));
+    assert_eq!(paired.len(), records.len() - 3);
+    let numbers = (1..).zip(&records).filter(|(_, record)| record.name == b"*");
+    let expected: Vec<Vec<u8>> = numbers.map(|(number, _)| format!("{number}").into_bytes()).collect();
+    assert_eq!(unpaired.iter().map(|read| read[0].clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(counts.unpaired, 3);
 }
 
 #[test]

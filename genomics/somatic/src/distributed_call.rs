@@ -259,6 +259,8 @@ pub struct TaskRunner<'a> {
     pub work_dir: &'a Path,
     /// Receives the units that start and the number of bytes read.
     pub progress: &'a dyn ProgressListener,
+    /// Checks, before the object of the task is published, that the input files are still those that were planned.
+    pub check_inputs: &'a dyn Fn() -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The value of an object, and the parts of its data that were copied to this machine.
@@ -312,6 +314,7 @@ impl TaskRunner<'_> {
         let name = step.object_name().unwrap_or_default();
         let draft = self.store.create_temp_object(&name).map_err(step_output::Error::from)?;
         let value = write(draft.path())?;
+        (self.check_inputs)().map_err(Error::InputChanged)?;
         let text = step.to_string();
         let label = StepOutputId { step: &text, name: &name, fingerprint: &self.call.fingerprint };
         Ok(step_output::publish_step_output(self.store, draft, &label, &value, clock.stop(&text))?)

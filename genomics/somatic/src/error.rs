@@ -30,6 +30,9 @@ pub enum Error {
     /// call).
     #[error(transparent)]
     Object(#[from] genuma_storage::step_output::Error),
+    /// An input file is no longer the planned one.
+    #[error(transparent)]
+    InputChanged(Box<dyn std::error::Error + Send + Sync>),
     /// The input gives no result. Contains the reason.
     #[error("{0}")]
     Input(String),

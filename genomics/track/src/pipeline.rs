@@ -98,6 +98,10 @@ struct ParsedRecords {
 const REASON_IN_REPEAT: &str = "it is in a repeat of the reference";
 /// Reason why a change cannot be tracked: there is not enough reference sequence around it.
 const REASON_AT_SEQUENCE_END: &str = "it is at the end of a sequence, or next to letters that are not bases";
+/// Reason why a change cannot be tracked: its contig, or that of its mate, is not in the reference.
+const REASON_UNKNOWN_CONTIG: &str = "the reference does not have its contig or that of its mate";
+/// Reason why a change cannot be tracked: its position, or that of its mate, is not in the contig.
+const REASON_BEYOND_CONTIG: &str = "its position or that of its mate is beyond the end of the contig";
 
 /// Results of one thread that read the samples.
 struct ThreadResults<'a> {
@@ -113,13 +117,13 @@ impl TrackingJob {
     /// Runs all stages of tracking.
     ///
     /// # Errors
-    /// A record does not fit the reference, no change can be tracked, all reads are shorter than k, or a file cannot be
-    /// read.
+    /// REF of a record differs from the reference, no change can be tracked, the reference lacks most contigs of the
+    /// changes, all reads are shorter than k, or a file cannot be read.
     pub fn track_changes(&self, watch: &dyn ProgressListener) -> Result<TrackingResult, Error> {
         let ParsedRecords { mut changes, mut untracked, repeated } = self.parse_records()?;
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watch.unit_started("place", Some(meter.clone()));
-        let mut junctions = self.build_junctions(&changes, &meter)?;
+        let mut junctions = self.build_junctions(&mut changes, &mut untracked, &meter)?;
         let counted_kmers = anchors::list_kmers_to_count(&junctions, self.k);
         let copies = if counted_kmers.is_empty() {
             Vec::new()
@@ -204,14 +208,17 @@ impl TrackingJob {
         Ok(understood)
     }
 
-    /// Builds the sequences of all junctions from the reference, and checks that the records fit it.
+    /// Builds the sequences of all junctions from the reference, and checks that the records fit it. Changes at
+    /// positions that the reference lacks are moved to `untracked`.
     fn build_junctions(
         &self,
-        changes: &[TrackedChange],
+        changes: &mut Vec<TrackedChange>,
+        untracked: &mut Vec<UntrackedChange>,
         meter: &ProgressCounters,
     ) -> Result<Vec<TrackedJunction>, Error> {
         let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
         let windows = read_reference_windows(&self.reference, &wanted, meter)?;
+        let windows = keep_changes_on_reference(changes, untracked, &windows)?;
         // Positions that changes affect, without the anchor bases of indels.
         let none = BTreeSet::new();
         let mut touched: HashMap<&str, BTreeSet<usize>> = HashMap::new();
@@ -227,13 +234,10 @@ impl TrackingJob {
                 touched.entry(&end.chrom).or_default().insert(end.pos);
             });
         }
-        let mut at = 0;
         let mut junctions = Vec::new();
-        for (number, change) in changes.iter().enumerate() {
-            let (num_windows, reference) = (2 * change.junctions.len(), at + 2 * change.junctions.len());
-            check_against_reference(change, &windows[at..=reference])?;
-            for (j, junction) in change.junctions.iter().enumerate() {
-                let pair: [&ReferenceWindow; 2] = [&windows[at + 2 * j], &windows[at + 2 * j + 1]];
+        for (number, (change, windows)) in changes.iter().zip(windows).enumerate() {
+            for (junction, pair) in change.junctions.iter().zip(windows.chunks(2)) {
+                let pair: [&ReferenceWindow; 2] = [&pair[0], &pair[1]];
                 let chrom = junction.from.as_ref().map_or("", |end| &end.chrom);
                 junctions.push(tracked_junction::build_junction(
                     number,
@@ -243,7 +247,6 @@ impl TrackingJob {
                     touched.get(chrom).unwrap_or(&none),
                 ));
             }
-            at += num_windows + 1;
         }
         Ok(junctions)
     }
@@ -339,37 +342,78 @@ impl TrackingJob {
     }
 }
 
-/// Checks that the reference has the contigs and positions of a record and its breakends, and that REF equals the
-/// reference. `windows` are the reference ranges requested by
-/// [`tracked_junction::window_requests`].
-fn check_against_reference(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<(), Error> {
+/// Moves the changes at positions that the reference lacks from `changes` to `untracked`. `windows` are the reference
+/// ranges of all changes. Returns those of each remaining change.
+///
+/// # Errors
+/// REF of a record differs from the reference, or the reference lacks most contigs of the records.
+fn keep_changes_on_reference<'a>(
+    changes: &mut Vec<TrackedChange>,
+    untracked: &mut Vec<UntrackedChange>,
+    mut windows: &'a [ReferenceWindow],
+) -> Result<Vec<&'a [ReferenceWindow]>, Error> {
+    let (num_changes, mut unknown_contigs) = (changes.len(), Vec::new());
+    let (mut kept, mut windows_kept) = (Vec::new(), Vec::new());
+    for change in changes.drain(..) {
+        let (own, rest) = windows.split_at(2 * change.junctions.len() + 1);
+        windows = rest;
+        match find_misfit(&change, own)? {
+            None => {
+                kept.push(change);
+                windows_kept.push(own);
+            }
+            Some(reason) => {
+                unknown_contigs.extend((reason == REASON_UNKNOWN_CONTIG).then(|| change.record.display_name()));
+                untracked.push(UntrackedChange { record: change.record, reason });
+            }
+        }
+    }
+    *changes = kept;
+    if let [first, ..] = &unknown_contigs[..]
+        && 2 * unknown_contigs.len() > num_changes
+    {
+        return Err(Error::NothingToTrack(format!(
+            "the reference does not have the contigs of {} of {num_changes} changes, such as {first}: give the reference \
+             of the VCF file",
+            unknown_contigs.len()
+        )));
+    }
+    Ok(windows_kept)
+}
+
+/// Returns why a change cannot be tracked if the reference lacks a contig or a position of its record and breakends;
+/// otherwise `None`. `windows` are the reference ranges requested by [`tracked_junction::window_requests`].
+///
+/// # Errors
+/// REF of the record differs from the reference.
+fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<Option<&'static str>, Error> {
     let record = &change.record;
-    let error = |what: String| Err(Error::Record { record: record.display_name(), what });
     let own = &windows[windows.len() - 1];
     if !own.is_present {
-        return error(format!("the reference has no {}", record.chrom));
+        return Ok(Some(REASON_UNKNOWN_CONTIG));
     }
     if own.bases.is_empty() {
-        return error(format!("{} of the reference has no base {}", record.chrom, record.pos));
+        return Ok(Some(REASON_BEYOND_CONTIG));
     }
     if let Some(reference) = &change.reference {
         let same = |(a, b): (&u8, &u8)| a == b || *b == b'N' || !b"ACGT".contains(a);
         if own.bases.len() < reference.len() || !own.bases.iter().zip(reference.as_bytes()).all(same) {
             let here = String::from_utf8_lossy(&own.bases[..own.bases.len().min(24)]).into_owned();
-            return error(format!(
+            let what = format!(
                 "REF does not match the reference, which has {here} there: the VCF file belongs to another genome"
-            ));
+            );
+            return Err(Error::Record { record: record.display_name(), what });
         }
     }
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
     for (end, window) in ends.zip(windows) {
         let Some(end) = end else { continue };
         if !window.is_present {
-            return error(format!("the reference has no {}", end.chrom));
+            return Ok(Some(REASON_UNKNOWN_CONTIG));
         }
         if window.bases_in_range(end.pos, end.pos + 1).is_empty() && change.reference.is_none() {
-            return error(format!("{} of the reference has no base {}", end.chrom, end.pos + 1));
+            return Ok(Some(REASON_BEYOND_CONTIG));
         }
     }
-    Ok(())
+    Ok(None)
 }

@@ -56,12 +56,14 @@ pub(super) const BOWTIE2: AlignerProgram = AlignerProgram {
 
 fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let mut prefix = index_path(sketch)?;
+    // I/O error ignored: the aligner reports an index that it cannot read.
     let there =
         |prefix: &PathBuf| [".1.bt2", ".1.bt2l"].iter().any(|extension| path_with_suffix(prefix, extension).exists());
     if !there(&prefix) {
         let elsewhere = std::env::var_os("BOWTIE2_INDEXES").map(|folder| PathBuf::from(folder).join(&prefix));
         prefix = elsewhere.filter(there).unwrap_or(prefix);
     }
+    // I/O error ignored: the aligner reports an index that it cannot read.
     let large = !path_with_suffix(&prefix, ".1.bt2").exists() && path_with_suffix(&prefix, ".1.bt2l").exists();
     let extension = if large { "bt2l" } else { "bt2" };
     let parts = ["1", "2", "3", "4", "rev.1", "rev.2"];

@@ -92,6 +92,7 @@ fn index(sketch: &ParsedCommand) -> Result<AlignerIndex, Error> {
     let prefix = index_path(sketch)?;
     // bwa looks for an index with this suffix first.
     let wide = path_with_suffix(&prefix, ".64");
+    // I/O error ignored: the aligner reports an index that it cannot read.
     let wide_there = path_with_suffix(&wide, ".bwt").exists();
     let (stem, extensions, program) = match sketch.aligner {
         "bwa-mem2 mem" => (&prefix, [".0123", ".amb", ".ann", ".bwt.2bit.64", ".pac"], "bwa-mem2"),

@@ -19,6 +19,7 @@ impl AlignerIndexFiles {
     pub(crate) fn of_index(index: Option<&AlignerIndex>) -> Self {
         let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
         let written = |path: &PathBuf| {
+            // I/O error ignored: the path is then compared as it was given.
             let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
             // Escapes as in seq_file_path() of fs/proc/task_mmu.c.
             path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")

@@ -25,6 +25,7 @@ pub(super) type ThreadKey = (u32, u64);
 pub(super) fn read_thread_counts(process: u32, counts: &mut BTreeMap<ThreadKey, ThreadCounts>) {
     for task in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
         let Some(thread) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // I/O error ignored: the thread has ended.
         let Ok(stat) = fs::read_to_string(task.path().join("stat")) else { continue };
         let Some((start, disk_wait_ticks)) = parse_thread_stat(&stat) else { continue };
         // I/O error ignored: the kernel may lack the file; the count is then missing, with this reason.

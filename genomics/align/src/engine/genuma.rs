@@ -170,6 +170,7 @@ impl GenumaEngine {
         threads: usize,
     ) -> Result<Self, Error> {
         let path = index_path(prefix);
+        // I/O error ignored: reported as a missing index, with its path.
         if !path.is_file() {
             return Err(Error::NoIndex { path, reference: reference.into() });
         }

@@ -17,7 +17,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -248,7 +248,7 @@ impl IndexSeal {
     /// # Errors
     /// The reference cannot be read, or has changed.
     pub(crate) fn check_reference(&self, reference: &Path, threads: usize) -> Result<(), Error> {
-        if !reference.is_file() {
+        if fs::metadata(reference).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
             return Ok(());
         }
         if Checksum::from_file(reference, threads).map_err(Error::io(reference))? == self.reference {

@@ -41,6 +41,7 @@ impl SimulatedFpga {
     /// Returns what is missing and how to build it.
     pub fn find_simulator(folder: &Path, k: u32) -> Result<Self, String> {
         let program = folder.join(format!("genuma-fpga-sim-k{k}"));
+        // I/O error ignored: reported as a missing program, with its path.
         match program.is_file() {
             true => Ok(Self::with_program(program, Vec::new())),
             false => Err(format!("{} is missing: build it with scripts/fpga.sh sim {k}", program.display())),

@@ -218,6 +218,7 @@ pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> 
 /// uncompressed records. `None` if the file cannot be read, which is reported when it is opened.
 pub(crate) fn count_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
     let (path, progress) = (&file.path, ProgressCounters::default());
+    // I/O error ignored: all of this function are reported when the file is opened.
     let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0)).ok()?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
     let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
@@ -255,6 +256,7 @@ fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
 
 /// The folder, or the nearest of its parents that exists. Input files are checked before the work folder is created.
 fn nearest_existing_folder(folder: &Path) -> &Path {
+    // I/O error ignored: reported when a file is created in the folder.
     let named = folder.ancestors().find(|parent| parent.is_dir());
     // The last parent of a relative path is empty.
     named.unwrap_or(if folder.is_absolute() { Path::new("/") } else { Path::new(".") })

@@ -147,6 +147,9 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// Name of a record without a name (SAM specification, section 1.4). Its read is named by the number of the record.
+const NO_NAME: &[u8] = b"*";
+
 /// Number of bytes of a BAM record before its name, without its length field.
 pub(super) const FIXED_FIELDS_BYTES: usize = 32;
 
@@ -158,16 +161,32 @@ impl RecordBuffer {
     pub(super) fn find_reads(&mut self, path: &Path, counts: &mut RecordCounts) -> Result<(), Error> {
         self.reads.clear();
         let (mut at, mut record) = (0, 0);
+        let mut names_end = self.used_bytes;
         while at < self.used_bytes {
             // The buffer has only whole records.
             let end = at + 4 + u32_at(&self.bytes, at) as usize;
             let found = self.parse_read(at + 4..end, record, counts);
             let found = found.map_err(|fault| Error::error_in_record(path, self.record_number(record), fault))?;
-            self.reads.extend(found);
+            if let Some(mut read) = found {
+                if self.name(&read) == NO_NAME {
+                    read.name = self.append_record_number(record, &mut names_end);
+                }
+                self.reads.push(read);
+            }
             (at, record) = (end, record + 1);
         }
         counts.records += u64::from(record);
         Ok(())
+    }
+
+    /// Writes the number of a record to `bytes` from byte `end` on, which is after the records. Returns its location,
+    /// and moves `end` behind it.
+    fn append_record_number(&mut self, record: u32, end: &mut usize) -> (u32, u8) {
+        let (number, start) = (self.record_number(record).to_string(), *end);
+        self.bytes.truncate(start);
+        self.bytes.extend_from_slice(number.as_bytes());
+        *end = self.bytes.len();
+        (start as u32, number.len() as u8)
     }
 
     /// Number of bytes of the records in the buffer.
@@ -259,6 +278,8 @@ impl RecordBuffer {
         else {
             return Ok(());
         };
+        let number = (name == NO_NAME).then(|| self.record_number(record).to_string());
+        let name = number.as_ref().map_or(name, |number| number.as_bytes());
         let bytes = &mut self.bytes;
         let mut place = |letters: &mut dyn Iterator<Item = u8>| {
             let at = bytes.len() as u32;
@@ -358,7 +379,8 @@ struct PrimaryRead<'a> {
     lacks_qualities: bool,
 }
 
-/// Counts a record by kind. Returns name and read number of a primary record; `None` for other records.
+/// Counts a record by kind. Returns name ([`NO_NAME`] if it has none) and read number of a primary record; `None` for
+/// other records.
 fn classify_record<'a>(
     flags: u16,
     name: &'a [u8],
@@ -376,11 +398,12 @@ fn classify_record<'a>(
         counts.supplementary += 1;
         return Ok(None);
     }
-    let which = ReadNumber::from_flags(flags);
+    // Mates are found by their name: a record without one is an unpaired read.
+    let which = if name == NO_NAME { ReadNumber::Unpaired } else { ReadNumber::from_flags(flags) };
     // As in FASTQ: an unpaired read keeps `/1` in its name.
     let name = if which == ReadNumber::Unpaired { name } else { template_name(name) };
     match name {
-        b"" | b"*" => return Err(RecordFault::MissingName),
+        b"" => return Err(RecordFault::MissingName),
         name => {
             let name_bytes = name.len() + umi.name_suffix().map(<[u8]>::len).iter().sum::<usize>();
             if name_bytes > MAX_NAME_BYTES {

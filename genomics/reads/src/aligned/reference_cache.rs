@@ -53,6 +53,7 @@ impl ReferenceSearchPath {
             io::Error::other(FileFault::ReferenceSearchPath { name, md5: md5.clone(), reason })
         };
         let paths: Vec<PathBuf> = self.templates.iter().map(|template| expand_template(template, &md5)).collect();
+        // I/O error ignored: reported as a missing sequence, with the paths.
         let Some(path) = paths.iter().find(|path| path.is_file()) else {
             return Err(fault(self.missing_reason(&paths)));
         };

@@ -25,6 +25,8 @@ pub use scores::{EvaluationResult, FalseCall, MissedVariant, UniqueOrRepeat, Var
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::error::Result;
@@ -119,7 +121,8 @@ fn map_calls_to_reference(
         first.chrom
     );
     let beside = inputs.calls.with_file_name("contigs.fa");
-    let contigs = inputs.contigs.or_else(|| beside.exists().then_some(&beside));
+    let is_missing = || fs::metadata(&beside).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+    let contigs = inputs.contigs.or_else(|| (!is_missing()).then_some(&beside));
     let (genome, contigs) = match (genome, contigs) {
         (Some(genome), Some(contigs)) => (genome, Genome::read_fasta(contigs)?),
         (genome, contigs) => {
