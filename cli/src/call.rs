@@ -315,6 +315,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         return args.print_forecast(job, reference);
     }
     memory_limits::check_memory_budget(&job.resources, reference)?;
+    why::check_memory_of_traces(&job, reference)?;
     let folder = OutputFolder::open(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
     clean_up_on_interruption(&job.store.work_folder, &folder);
@@ -395,8 +396,8 @@ fn write_results(
     watched: &CallWatcher,
 ) -> anyhow::Result<CallSummary> {
     let outcome = outputs.write_result_files(job, finished, warnings, watched)?;
-    if !finished.traces.is_empty() {
-        logging::print_result(why::format_trace_reports(&finished.traces))?;
+    for text in why::format_trace_reports(&finished.traces) {
+        logging::print_result(text)?;
     }
     Ok(outcome)
 }

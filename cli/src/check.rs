@@ -35,6 +35,9 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 /// purity, ploidy and LOH need only the reads, without alignment or reference, for any species. Shallow samples are enough to
 /// compare people; the other estimates need more depth, and are reported as unknown where the depth is too low. `genuma
 /// call` reports the same and more.
+///
+/// Memory: up to 2.2 GB for one tumour, less for genomes of under 160 Mbp, and up to 1.5 GB for each further tumour. There is no option
+/// `--memory`, because the estimates depend on the number of k-mers that are counted.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Check whether tumour and normal are from one person, and estimate contamination",
@@ -53,7 +56,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     layout: ReadLayoutOptions,
     /// Reference genome, plain or gzipped FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
-    /// the genome and thus have the same copy number. The whole genome is held in memory
+    /// the genome and thus have the same copy number. The whole genome is held in memory, a byte for each base
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

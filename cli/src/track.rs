@@ -4,6 +4,7 @@ mod annotated_vcf;
 mod table;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{anyhow, bail};
@@ -101,7 +102,7 @@ fn parse_named_reads(text: &str) -> Result<(String, Vec<PathBuf>), String> {
 /// file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let TrackRequest { job, num_filtered, text } = args.build_request()?;
+    let TrackRequest { mut job, num_filtered, text } = args.build_request()?;
     let progress = UnitProgressDisplay::start();
     let input_files = InputFileStates::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
     let tracking = job.track_changes(&progress).map_err(|error| match error {
@@ -167,7 +168,7 @@ struct TrackRequest {
     job: TrackingJob,
     /// Number of VCF records that were skipped because of their FILTER.
     num_filtered: usize,
-    /// Text of the VCF file with the known variants.
+    /// Text of the VCF file with the known variants; empty unless a VCF file is written.
     text: String,
 }
 
@@ -222,17 +223,22 @@ impl Args {
         leave_out_empty_lanes(&mut lanes)?;
         check_lanes_for_one_pass(&lanes)?;
         let text = vcf::read_vcf_text(&self.calls)?;
-        let records = vcf::parse_vcf(&text, &self.calls)?;
+        let (mut records, mut num_filtered): (Vec<VcfAlleleRecord>, usize) = Default::default();
+        vcf::for_each_vcf_record(&text, &self.calls, |record| {
+            if self.all_filters || record.has_passed() {
+                let chrom = records.last().map(|last| last.chrom.clone()).filter(|last| **last == *record.chrom);
+                records.push(to_tracked_record(&record, chrom.unwrap_or_else(|| record.chrom.as_str().into())));
+            } else {
+                num_filtered += 1;
+            }
+        })?;
         if was_called_without_reference(&text) {
             bail!(
                 "{}: these calls were made without a reference and have no positions to track: call again with --reference",
                 self.calls.display()
             );
         }
-        let read = records.len();
-        let passed: Vec<_> = records.into_iter().filter(|r| self.all_filters || r.has_passed()).collect();
-        let num_filtered = read - passed.len();
-        if passed.is_empty() {
+        if records.is_empty() {
             let file = self.calls.display();
             match num_filtered {
                 0 => bail!("{file}: contains no variant records: give the VCF of a call that found changes"),
@@ -241,7 +247,7 @@ impl Args {
                 ),
             }
         }
-        let records = passed.iter().map(to_tracked_record).collect();
+        let text = if self.out.as_deref().is_some_and(annotated_vcf::is_vcf_path) { text } else { String::new() };
         let samples = samples.into_iter().map(|(name, _)| name).collect();
         let (reference, k, threads) = (self.reference.clone(), self.k, command_line::threads_or_all_cpus(self.threads));
         let job = TrackingJob { records, reference, lanes, samples, normal, k, threads };
@@ -264,8 +270,8 @@ impl Args {
 /// Maximum number of samples in one run, with the normal.
 const MAX_SAMPLES: usize = 64;
 
-/// Converts a VCF record to the record type of the tracking library.
-fn to_tracked_record(of: &vcf::VcfRecord) -> VcfAlleleRecord {
+/// Converts a VCF record to the record type of the tracking library. `chrom` is the name of its contig.
+fn to_tracked_record(of: &vcf::VcfRecord, chrom: Arc<str>) -> VcfAlleleRecord {
     let info = |key: &str| of.info.get(key).filter(|value| !value.is_empty() && *value != ".");
     let chrom2 = info("CHR2");
     // Delly stores the position of the mate in POS2, older versions in END.
@@ -273,7 +279,7 @@ fn to_tracked_record(of: &vcf::VcfRecord) -> VcfAlleleRecord {
     let length =
         || of.absolute_info_value("SVLEN").filter(|_| matches!(of.alternate.as_str(), "<DEL>" | "<DUP>" | "<INV>"));
     VcfAlleleRecord {
-        chrom: of.chrom.clone(),
+        chrom,
         pos: of.pos,
         id: of.id.clone(),
         reference: of.reference.clone(),
@@ -298,13 +304,14 @@ mod tests {
     fn records_of_delly_and_others_are_understood() {
         let of = |alternate: &str, info: &[(&str, &str)]| {
             let info: HashMap<String, String> = info.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            to_tracked_record(&vcf::VcfRecord {
+            let record = vcf::VcfRecord {
                 pos: 10,
                 alternate: alternate.into(),
                 info,
                 allele_fraction: "0.25".into(),
                 ..Default::default()
-            })
+            };
+            to_tracked_record(&record, "c".into())
         };
         let delly = of("<TRA>", &[("CHR2", "d"), ("END", "77"), ("CT", "3to5"), ("INSLEN", "4"), ("IMPRECISE", "")]);
         assert_eq!((delly.mate, delly.connection_type.as_deref()), (Some(("d".into(), 77)), Some("3to5")));

@@ -301,6 +301,16 @@ fn bam_and_cram_of_pipes_are_read_as_those_of_files() {
     fs::remove_file(&tsv).expect("a table");
     assert!(genuma().args(count).stdin(file).status().expect("genuma starts").success());
     assert!(fs::read(&tsv).expect("a table") == expected);
+    // A file without its end-of-file block is read, with one warning, if its last block is whole.
+    let no_end = folder.join("no_end.bam");
+    fs::write(&no_end, &bam[..bam.len() - 28]).expect("written");
+    let of_file = ["kmers", "count", text(&no_end), "-o", text(&tsv), "-t", "2"];
+    let warned = run(of_file).assert_success().stderr;
+    assert_eq!(warned.matches("no_end.bam: has no end-of-file block; its last block is whole").count(), 1, "{warned}");
+    assert!(fs::read(&tsv).expect("a table") == expected);
+    fs::write(&no_end, &bam[..bam.len() - 29]).expect("written");
+    let ended = run(of_file);
+    assert!(ended.code == Some(1) && ended.stderr.contains("no_end.bam: has no end-of-file block: it is truncated"));
     let align = |file| ["align", text(reference), file, "-q"];
     let alignments =
         |sam: String| sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{genuma, installed, json, run, scratch};
+use crate::common::{genuma, installed, json, peak_memory_bytes, run, scratch, write_many_substitutions};
 use serde_json::Value;
 
 /// Default options of the simulated patient: 300 kb and a tumour.
@@ -19,6 +19,9 @@ const PATIENT: [[&str; 2]; 8] = [
     ["--largest-sv", "5000"],
     ["--depth-normal", "1"],
 ];
+
+/// Maximum number of bytes that a tracked substitution takes: its about 115 k-mers, its sequences and its record.
+const MAX_TRACK_BYTES_PER_RECORD: u64 = 7_000;
 
 fn simulate(name: &str, options: &[&str]) -> PathBuf {
     let folder = scratch(name);
@@ -103,6 +106,27 @@ fn a_trace_is_detected_by_all_changes_together_and_nothing_is_where_nothing_is()
     let whole = &told["samples"][0]["summary"];
     assert!(whole["detected"] == false && whole["tumour_fraction"]["low"].as_f64().expect("low") < 2e-4, "{whole}");
     assert_eq!(verdicts(&told).get("found"), None);
+}
+
+#[test]
+fn a_variant_takes_few_kilobytes() {
+    let folder = scratch("track-memory");
+    let reads = ["1.fq", "2.fq"].map(|name| file(&folder, name));
+    let peak = |num_records: usize| {
+        let [genome, vcf] = write_many_substitutions(&folder, num_records);
+        let bases = fs::read(&genome).expect("a file");
+        for (mate, path) in reads.iter().enumerate() {
+            let start = 1000 + 200 * mate;
+            let seq = String::from_utf8_lossy(&bases[start..start + 100]).into_owned();
+            fs::write(path, format!("@r\n{seq}\n+\n{}\n", "I".repeat(100)).repeat(10)).expect("a file");
+        }
+        let [genome, vcf] = [&genome, &vcf].map(|path| path.to_str().expect("UTF-8"));
+        let out = file(&folder, "out.tsv");
+        peak_memory_bytes(["track", vcf, &reads[0], &reads[1], "--reference", genome, "-t", "2", "-o", &out])
+    };
+    let (few, many) = (peak(2_000), peak(14_000));
+    let bytes_per_record = many.saturating_sub(few) / 12_000;
+    assert!(bytes_per_record < MAX_TRACK_BYTES_PER_RECORD, "{bytes_per_record} bytes: {few} and {many}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Data, SharedFixture, assert_same, gunzip, names, run, scratch};
+use crate::common::{
+    Data, SharedFixture, assert_same, gunzip, names, peak_memory_bytes, run, scratch, write_many_substitutions,
+};
 
 fn data() -> &'static Data {
     static DATA: SharedFixture<Data> = SharedFixture::new();
@@ -96,6 +98,24 @@ fn each_variant_is_followed_to_its_end() {
     fs::write(plain.join("why.txt"), "an earlier run's").expect("a file");
     run(data.call(&plain)).assert_success();
     assert!(!names(&plain).contains(&"why.txt".to_owned()));
+}
+
+#[test]
+fn many_variants_keep_to_the_memory_or_are_refused() {
+    let data = data();
+    let folder = scratch("many-variants");
+    let [genome, vcf] = write_many_substitutions(&folder, 12_000);
+    let data = Data { reference: Some(genome), ..data.clone() };
+    let ask = |memory: &str| {
+        let asked = ["--why", vcf.to_str().expect("UTF-8"), "--threads", "2", "--memory", memory, "--force"];
+        data.call_with(&folder.join("out"), &asked)
+    };
+    let refused = run(ask("160M"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let reason = "160 MiB of memory is too little for --why of 12000 variants, which needs ";
+    assert!(refused.stderr.contains(reason) && refused.stderr.contains("raise --memory"), "{}", refused.stderr);
+    let peak = peak_memory_bytes(ask("256M"));
+    assert!(peak < 256 << 20, "{peak} bytes");
 }
 
 #[test]

@@ -107,11 +107,15 @@ impl OpenTable {
 
 /// Adds a text file at `path` to the set. Without a text, the file of an earlier run is removed when the set is
 /// published.
-fn add_text_file(path: PathBuf, text: Option<String>, set: &mut AtomicFileSet) -> anyhow::Result<()> {
-    match text {
-        Some(text) => {
+fn add_text_file(
+    path: PathBuf,
+    texts: Option<impl IntoIterator<Item = String>>,
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<()> {
+    match texts {
+        Some(texts) => {
             let mut file = AtomicFile::create(path)?;
-            file.write_all(text.as_bytes())?;
+            texts.into_iter().try_for_each(|text| file.write_all(text.as_bytes()))?;
             set.add_file(file.flush_to_partial_file()?);
         }
         None => set.remove_on_publish(path),
@@ -168,11 +172,11 @@ impl<'a> CallOutputs<'a> {
         if !finished.on_reference {
             remove_supporting_reads(folder, &mut set);
         }
-        let answers = (!finished.traces.is_empty()).then(|| why::format_trace_reports(&finished.traces));
-        add_text_file(file(WHY_FILE), answers, &mut set)?;
+        let answers = why::format_trace_reports(&finished.traces);
+        add_text_file(file(WHY_FILE), (!finished.traces.is_empty()).then_some(answers), &mut set)?;
         let table = (finished.targets.as_ref())
             .map(|targets| targets::format_target_table(targets, &finished.genome, &finished.samples));
-        add_text_file(file(TARGETS_FILE), table, &mut set)?;
+        add_text_file(file(TARGETS_FILE), table.map(|table| [table]), &mut set)?;
         let genome = &finished.genome;
         let settings = format_result_parameters(job);
         let mut records = vcf_record::build_records(&finished.events, genome);

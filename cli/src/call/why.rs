@@ -6,11 +6,17 @@ use anyhow::{Context, bail};
 use genuma_reads::fasta::Reference;
 use genuma_simulate::evaluate::vcf::{self, VcfRecord};
 use genuma_somatic::change::{Breakend, Change, RetainedSide, left_align_allele};
+use genuma_somatic::pipeline::{CallJob, Resources};
 use genuma_somatic::variant_trace::{TraceReport, TracedVariant};
 
 use tracing::warn;
 
 use crate::errors::UsageError;
+use crate::forecast::model::min_call_memory_bytes;
+use crate::size_format;
+
+/// Maximum number of reports that are formatted at a time.
+const MAX_REPORTS_PER_TEXT: usize = 4096;
 
 /// Parses the values of `--why`: each is a VCF file, or a variant written as `CHROM:POS:REF>ALT`. Insertions without
 /// sequence in a VCF file are skipped with a warning.
@@ -149,15 +155,35 @@ fn parse_breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyh
     Ok(Change::Junction { ends, inserted, homology: 0 })
 }
 
-/// Formats the explanations of traced variants as text: each variant, followed by the indented lines of its
-/// explanation.
-pub(crate) fn format_trace_reports(answers: &[TraceReport]) -> String {
-    let mut text = String::new();
-    for answer in answers {
-        text += &format!("{}\n", answer.variant);
-        answer.lines.iter().for_each(|line| text += &format!("  {line}\n"));
+/// Formats the explanations of traced variants as texts of some thousand variants each: each variant, followed by the
+/// indented lines of its explanation.
+pub(crate) fn format_trace_reports(answers: &[TraceReport]) -> impl Iterator<Item = String> {
+    answers.chunks(MAX_REPORTS_PER_TEXT).map(|answers| {
+        let mut text = String::new();
+        for answer in answers {
+            text.extend([answer.variant.as_str(), "\n"]);
+            answer.lines.lines().for_each(|line| text.extend(["  ", line, "\n"]));
+        }
+        text
+    })
+}
+
+/// Checks that the traced variants fit into the memory budget, besides a call with a reference of `reference` bases.
+///
+/// # Errors
+/// They need more memory.
+pub(crate) fn check_memory_of_traces(job: &CallJob, reference: Option<u64>) -> Result<(), UsageError> {
+    let Resources { threads, memory, .. } = job.resources;
+    let traced: u64 = job.traced_variants.iter().map(|variant| variant.memory_bytes(job.params.k)).sum();
+    let min_memory = (min_call_memory_bytes(threads, reference) + traced).next_multiple_of(1 << 20);
+    if traced == 0 || memory >= min_memory {
+        return Ok(());
     }
-    text
+    let [have, need] = [memory, min_memory].map(size_format::format_bytes);
+    Err(UsageError(format!(
+        "{have} of memory is too little for --why of {} variants, which needs {need}: raise --memory or ask for fewer",
+        job.traced_variants.len()
+    )))
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
 pub(crate) fn tracking_to_json(tracking: &TrackingResult) -> Value {
     let named = |record: &VcfAlleleRecord| {
         json!({
-            "chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.reference, "alt": record.alternate,
+            "chrom": &*record.chrom, "pos": record.pos, "id": record.id, "ref": record.reference, "alt": record.alternate,
             "first_af": record.allele_fraction,
         })
     };

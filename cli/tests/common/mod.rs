@@ -107,6 +107,43 @@ impl RunOutput {
     }
 }
 
+/// Runs genuma to its end, which must be a success. Returns its peak memory in bytes, read while it runs.
+pub fn peak_memory_bytes(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> u64 {
+    let mut child = genuma().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("genuma starts");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak_kib = 0;
+    loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        peak_kib = line.and_then(|kib| kib.trim().parse().ok()).unwrap_or(peak_kib);
+        if let Some(ended) = child.try_wait().expect("a child") {
+            assert!(ended.success(), "{ended}");
+            return 1024 * peak_kib;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+/// Writes a genome of random bases (`random.fa`), and `random.vcf` with a substitution of every 160th base, until there
+/// are `num_records`. Returns their paths.
+pub fn write_many_substitutions(folder: &Path, num_records: usize) -> [PathBuf; 2] {
+    let mut state = 7u64;
+    let mut base = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b"ACGT"[(state >> 62) as usize]
+    };
+    let genome: Vec<u8> = (0..(num_records + 2) * 160).map(|_| base()).collect();
+    let mut records = "##fileformat=VCFv4.3\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n".to_owned();
+    for pos in (1..=num_records).map(|record| record * 160) {
+        let (here, other) = (genome[pos - 1] as char, if genome[pos - 1] == b'A' { 'C' } else { 'A' });
+        records += &format!("chr1\t{pos}\t.\t{here}\t{other}\t.\tPASS\tAF=0.4\n");
+    }
+    let paths = ["random.fa", "random.vcf"].map(|name| folder.join(name));
+    fs::write(&paths[0], [b">chr1\n", &genome[..], b"\n"].concat()).expect("a file");
+    fs::write(&paths[1], records).expect("a file");
+    paths
+}
+
 /// An empty folder for one test under the target folder; files of an earlier run are removed. It is removed again
 /// when the test has passed, unless it belongs to a [`SharedFixture`].
 #[track_caller]

@@ -58,6 +58,16 @@ pub(crate) fn block_size_at(file: &File, at: u64) -> io::Result<Option<u64>> {
     }
 }
 
+/// Whether a file ends with a whole block. Looks for its header in the last bytes, so another file is very unlikely to
+/// pass.
+pub(crate) fn ends_with_whole_block(file: &File) -> io::Result<bool> {
+    let file_bytes = file.metadata()?.len();
+    let start = file_bytes.saturating_sub(1 << u16::BITS);
+    let mut end = vec![0; (file_bytes - start) as usize];
+    file.read_exact_at(&mut end, start)?;
+    Ok((0..end.len()).any(|at| parse_block_size(&end[at..]) == Some(end.len() - at)))
+}
+
 /// Decompresses the BGZF blocks at the start of a stream.
 pub(crate) struct BgzfReader<R> {
     compressed: R,

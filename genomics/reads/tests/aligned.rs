@@ -217,10 +217,19 @@ fn damage_is_reported() {
         assert_eq!(error_text.expect("an error").to_string(), error);
         error
     };
+    // Without the end-of-file block the file is read if its last block is whole.
     let no_end = &whole[..whole.len() - 28];
-    assert!(
-        message("a.bam", no_end).ends_with("a.bam: has no end-of-file block: it is truncated, copy or make it again")
-    );
+    let read = |name: &str, bytes: &[u8]| {
+        let file = folder.write(name, bytes);
+        pairs(&[lane(&file, &AlignedOptions::default())], 2).unwrap()
+    };
+    assert!(read("whole.bam", &whole) == read("no_end.bam", no_end));
+    for cut in [1, 20] {
+        assert!(
+            message("a.bam", &no_end[..no_end.len() - cut])
+                .ends_with("a.bam: has no end-of-file block: it is truncated, copy or make it again")
+        );
+    }
     let mut bad = whole.clone();
     bad[whole.len() / 2] ^= 16;
     let error = message("b.bam", &bad);
@@ -325,8 +334,13 @@ fn cram_gives_the_same_reads_as_bam() {
             let file = folder.write("bad.cram", bytes);
             pairs(&[lane(&file, &AlignedOptions::default())], 2).unwrap_err().to_string()
         };
-        let error = message(whole[..whole.len() - 38].to_vec());
-        assert!(error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again"));
+        // Without the end-of-file container the file is read if its last container is whole.
+        let no_end = folder.write("no_end.cram", &whole[..whole.len() - 38]);
+        assert!(pairs(&[lane(&no_end, &AlignedOptions::default())], 2).unwrap() == expected);
+        for cut in [39, 100] {
+            let error = message(whole[..whole.len() - cut].to_vec());
+            assert!(error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again"));
+        }
         let mut old = whole.clone();
         old[4] = 2;
         assert!(message(old).contains("is CRAM 2."));

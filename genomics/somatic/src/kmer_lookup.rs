@@ -61,8 +61,18 @@ impl KmerLookupBuffers {
 
 impl KmerLookup {
     /// Builds the lookup for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
-    pub fn build(k: u32, kmers: impl ExactSizeIterator<Item = u64> + Clone) -> KmerLookup {
-        KmerLookup { k, sieve: MinimizerFilter::from_kmers(k, kmers.clone()), map: KmerMap::build(kmers) }
+    pub fn build(k: u32, kmers: impl Iterator<Item = u64>) -> KmerLookup {
+        KmerLookup::from_kmers(k, kmers.collect())
+    }
+
+    /// Builds the lookup from distinct, canonical k-mers of `k` bases (17 to 32), and keeps them.
+    pub fn from_kmers(k: u32, kmers: Vec<u64>) -> KmerLookup {
+        KmerLookup { k, sieve: MinimizerFilter::from_kmers(k, kmers.iter().copied()), map: KmerMap::from_kmers(kmers) }
+    }
+
+    /// The k-mers by rank. Frees the memory of the lookup.
+    pub fn into_kmers(self) -> Vec<u64> {
+        self.map.into_kmers()
     }
 
     /// Number of k-mers in the set.
@@ -78,6 +88,11 @@ impl KmerLookup {
     /// Length of the k-mers in bp.
     pub fn k(&self) -> u32 {
         self.k
+    }
+
+    /// The k-mer with this rank.
+    pub fn kmer_of_rank(&self, rank: u32) -> u64 {
+        self.map.kmer_of_rank(rank)
     }
 
     /// Creates buffers for one thread.

@@ -4,8 +4,8 @@
 //! Nearly all k-mers that are looked up are absent, so a Bloom filter is tested first. Each k-mer sets three bits in
 //! one 64-bit word, so that a test reads one cache line. With at least 16 bits for each k-mer, about one in a hundred
 //! absent k-mers passes. For large genomes the filter and the table are larger than the CPU caches, so the cache lines
-//! for a batch of lookups are prefetched. The table has at least twice as many slots as k-mers, and contains only
-//! ranks.
+//! for a batch of lookups are prefetched. The table has at least one and a half times as many slots as k-mers, and
+//! contains only ranks.
 
 use genuma_kmers::prefetch;
 
@@ -18,7 +18,6 @@ pub(crate) struct KmerMap {
     kmers: Vec<u64>,
     /// Slots of the hash table: k-mer ranks (indices in `kmers`), or [`EMPTY_SLOT`].
     slots: Vec<u32>,
-    slot_shift: u32,
 }
 
 const EMPTY_SLOT: u32 = u32::MAX;
@@ -41,29 +40,47 @@ fn filter_bits(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63)
 }
 
+/// The first of `slots` slots that may hold a k-mer with this hash value: its share of all hash values.
+fn first_slot(hash: u64, slots: usize) -> usize {
+    ((u128::from(hash) * slots as u128) >> 64) as usize
+}
+
+/// The slot after `slot`, cyclically.
+fn next_slot(slot: usize, slots: usize) -> usize {
+    if slot + 1 == slots { 0 } else { slot + 1 }
+}
+
 impl KmerMap {
-    /// Builds the map from distinct `kmers`. The rank of a k-mer is its position in the iteration.
-    pub fn build(kmers: impl ExactSizeIterator<Item = u64>) -> KmerMap {
-        let slots = (kmers.len() * 2).next_power_of_two().max(64);
+    /// Builds the map from distinct `kmers`. The rank of a k-mer is its index.
+    pub fn from_kmers(kmers: Vec<u64>) -> KmerMap {
+        let slots = (kmers.len() + kmers.len() / 2).max(64);
         let words = kmers.len().div_ceil(4).next_power_of_two().max(16);
         let mut map = KmerMap {
             filter: vec![0; words],
             filter_shift: 64 - words.trailing_zeros(),
-            kmers: Vec::with_capacity(kmers.len()),
+            kmers,
             slots: vec![EMPTY_SLOT; slots],
-            slot_shift: 64 - slots.trailing_zeros(),
         };
-        for (rank, kmer) in kmers.enumerate() {
+        for (rank, &kmer) in map.kmers.iter().enumerate() {
             let h = hash_kmer(kmer);
             map.filter[(h >> map.filter_shift) as usize] |= filter_bits(h);
-            let mut at = (h >> map.slot_shift) as usize;
+            let mut at = first_slot(h, slots);
             while map.slots[at] != EMPTY_SLOT {
-                at = (at + 1) & (slots - 1);
+                at = next_slot(at, slots);
             }
             map.slots[at] = rank as u32;
-            map.kmers.push(kmer);
         }
         map
+    }
+
+    /// The k-mer with this rank.
+    pub(crate) fn kmer_of_rank(&self, rank: u32) -> u64 {
+        self.kmers[rank as usize]
+    }
+
+    /// The k-mers of the map by rank; the rest of its memory is freed.
+    pub(crate) fn into_kmers(self) -> Vec<u64> {
+        self.kmers
     }
 
     /// Number of k-mers in the map.
@@ -93,7 +110,7 @@ impl KmerMap {
         let hash = query.hash;
         let may = !self.filter[(hash >> self.filter_shift) as usize] & filter_bits(hash) == 0;
         if may {
-            prefetch(&self.slots[(hash >> self.slot_shift) as usize]);
+            prefetch(&self.slots[first_slot(hash, self.slots.len())]);
         }
         may
     }
@@ -107,7 +124,7 @@ impl KmerMap {
 
     #[inline]
     fn probe_slots(&self, kmer: u64, hash: u64) -> Option<u32> {
-        let mut at = (hash >> self.slot_shift) as usize;
+        let mut at = first_slot(hash, self.slots.len());
         loop {
             let rank = self.slots[at];
             if rank == EMPTY_SLOT {
@@ -116,7 +133,7 @@ impl KmerMap {
             if self.kmers[rank as usize] == kmer {
                 return Some(rank);
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = next_slot(at, self.slots.len());
         }
     }
 }
@@ -129,7 +146,7 @@ mod tests {
     fn finds_what_is_there_and_nothing_else() {
         for n in [0usize, 1, 31, 1000, 50_000] {
             let key = |i: usize| (i as u64).wrapping_mul(0x1234_5678_9abc_def1) >> 2;
-            let map = KmerMap::build((0..n).map(key));
+            let map = KmerMap::from_kmers((0..n).map(key).collect());
             for i in 0..n {
                 assert_eq!(map.rank_of_kmer(key(i)), Some(i as u32));
             }

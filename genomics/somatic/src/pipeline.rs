@@ -223,8 +223,9 @@ impl CallJob {
         watch: &dyn ProgressListener,
     ) -> Result<CountingResult, Error> {
         let tumours = self.samples.tumour_names().len();
-        let params =
-            self.resources.kmer_count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
+        let traced: u64 = self.traced_variants.iter().map(|variant| variant.memory_bytes(self.params.k)).sum();
+        let resources = Resources { memory: self.resources.memory.saturating_sub(traced), ..self.resources.clone() };
+        let params = resources.kmer_count_params(&self.params, genome_bases, tumours, self.store.work_folder.clone());
         let min_tumour_count = self.params.min_tumour_count;
         let (lanes, samples) = (&self.lanes, &self.samples);
         let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());

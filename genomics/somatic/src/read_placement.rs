@@ -109,7 +109,7 @@ impl ContigKmers {
             sites.push((kmers.len() as u32 - 1, at, forward));
         }
         starts.push(sites.len() as u32);
-        ContigKmers { map: KmerMap::build(kmers.into_iter()), sites, starts }
+        ContigKmers { map: KmerMap::from_kmers(kmers), sites, starts }
     }
 
     /// Overwrites `votes` with one vote (orientation, offset of the read on the contig) for each k-mer that the read

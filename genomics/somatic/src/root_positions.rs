@@ -72,7 +72,7 @@ pub fn locate_unique_roots(
     let mut distinct: Vec<u64> = roots.iter().map(|&root| canonical(root)).collect();
     distinct.sort_unstable();
     distinct.dedup();
-    let known = KmerMap::build(distinct.iter().copied());
+    let known = KmerMap::from_kmers(distinct.clone());
     let chunks: Vec<(u32, usize)> = (0u32..)
         .zip(&genome.contigs)
         .flat_map(|(contig, c)| (0..c.seq.len()).step_by(CHUNK_BASES).map(move |from| (contig, from)))

@@ -162,7 +162,7 @@ impl TargetMarkers {
         candidates.iter().for_each(|candidate| markers_per_target[candidate.target as usize] += 1);
         let roots: Vec<u64> = candidates.iter().map(|candidate| candidate.key >> 4).collect();
         Ok(TargetMarkers {
-            roots: KmerMap::build(roots.into_iter()),
+            roots: KmerMap::from_kmers(roots),
             slots: candidates.iter().map(|candidate| (candidate.key & 15) as u8).collect(),
             counts: (0..num_samples).map(|_| candidates.iter().map(|_| AtomicU16::new(0)).collect()).collect(),
             markers_per_target,

@@ -39,7 +39,42 @@ pub struct TraceReport {
     /// The variant as the user wrote it.
     pub variant: String,
     /// One line per finding, in the order of the stages.
-    pub lines: Vec<String>,
+    pub lines: String,
+}
+
+/// Estimated number of bytes for each k-mer of a traced variant: the k-mer, its slots in the lookup, its counts and
+/// ranks, by the sizes of their types, rounded up.
+const BYTES_PER_TRACED_KMER: usize = 56;
+/// Maximum number of bytes of the line that a report has for each k-mer of the changed sequence.
+const LINE_BYTES_PER_KMER: usize = 80;
+/// Number of bytes of a traced variant and of the other lines of its report.
+const BYTES_PER_TRACED_VARIANT: usize = 1200;
+
+impl TracedVariant {
+    /// Number of bytes that tracing the variant takes, by the lengths of its sequences.
+    pub fn memory_bytes(&self, k: u32) -> u64 {
+        let k = k as usize;
+        let of_change = |change: &Change| {
+            let (changed, unchanged) = match change {
+                Change::Allele { reference, alternative, .. } => (alternative.len() + k, reference.len() + k),
+                Change::Junction { inserted, .. } => (inserted.len() + k, 2 * (FLANK_BP + k)),
+                Change::Novel { sequence, .. } => (sequence.len() + k, FLANK_BP + k),
+            };
+            (changed + unchanged) * BYTES_PER_TRACED_KMER + changed * LINE_BYTES_PER_KMER
+        };
+        (BYTES_PER_TRACED_VARIANT + self.changes.iter().map(of_change).sum::<usize>()) as u64
+    }
+
+    /// The k-mers that only the changed sequence has, and those that only the unchanged one has.
+    fn own_kmers(&self, genome: &Reference, k: u32) -> [Box<[u64]>; 2] {
+        let (mut changed, mut unchanged) = (HashSet::new(), HashSet::new());
+        for change in &self.changes {
+            let (changed_seq, unchanged_seqs) = changed_and_unchanged_sequences(change, genome);
+            changed.extend(canonical_kmers(&changed_seq, k));
+            unchanged_seqs.iter().for_each(|seq| unchanged.extend(canonical_kmers(seq, k)));
+        }
+        [changed.difference(&unchanged).copied().collect(), unchanged.difference(&changed).copied().collect()]
+    }
 }
 
 /// Length in bp of the reference flanks of a change that are included in the sequences from which its k-mers are made.
@@ -51,7 +86,8 @@ const MAX_END_DISTANCE_BP: usize = 20;
 /// A variant while it is traced.
 struct VariantTrace {
     variant: TracedVariant,
-    lines: Vec<String>,
+    /// The findings so far, each with a line break.
+    lines: String,
     /// k-mer ranks of the k-mers that only the changed sequence has.
     changed_kmers: Vec<u32>,
     /// k-mer ranks of the k-mers that only the unchanged sequence has.
@@ -60,11 +96,23 @@ struct VariantTrace {
     contig_numbers: Vec<usize>,
 }
 
+impl VariantTrace {
+    /// Appends a line, without spare memory.
+    fn append_line(&mut self, line: &str) {
+        self.lines.reserve_exact(line.len() + 1);
+        self.lines.extend([line, "\n"]);
+    }
+
+    fn append_lines(&mut self, lines: &[String]) {
+        self.lines.reserve_exact(lines.iter().map(|line| line.len() + 1).sum());
+        lines.iter().for_each(|line| self.append_line(line));
+    }
+}
+
 /// Traces all given variants: receives the results of each stage of the call and collects a report on each variant.
 pub struct VariantTracer {
     k: u32,
     traces: Vec<VariantTrace>,
-    kmers: Vec<u64>,
     lookup: KmerLookup,
     counts: Vec<[AtomicU32; 2]>,
 }
@@ -132,41 +180,30 @@ impl VariantTracer {
         if variants.is_empty() {
             return None;
         }
-        let sets: Vec<[HashSet<u64>; 2]> = variants
-            .iter()
-            .map(|variant| {
-                let (mut changed, mut unchanged) = (HashSet::new(), HashSet::new());
-                for change in &variant.changes {
-                    let (changed_seq, unchanged_seqs) = changed_and_unchanged_sequences(change, genome);
-                    changed.extend(canonical_kmers(&changed_seq, k));
-                    unchanged_seqs.iter().for_each(|seq| unchanged.extend(canonical_kmers(seq, k)));
-                }
-                let both: HashSet<u64> = changed.intersection(&unchanged).copied().collect();
-                [changed, unchanged].map(|set| set.difference(&both).copied().collect())
-            })
-            .collect();
-        let mut kmers: Vec<u64> = sets.iter().flatten().flatten().copied().collect();
+        let own_kmers: Vec<[Box<[u64]>; 2]> = variants.iter().map(|variant| variant.own_kmers(genome, k)).collect();
+        let mut kmers: Vec<u64> = own_kmers.iter().flatten().flatten().copied().collect();
         kmers.sort_unstable();
         kmers.dedup();
-        let ranks = |set: &HashSet<u64>| {
+        kmers.shrink_to_fit();
+        let ranks = |set: &[u64]| {
             let mut ranks: Vec<u32> = set.iter().map(|&x| kmers.partition_point(|&y| y < x) as u32).collect();
             ranks.sort_unstable();
             ranks
         };
         let trace = variants
             .iter()
-            .zip(&sets)
+            .zip(own_kmers)
             .map(|(variant, [changed, unchanged])| VariantTrace {
                 variant: variant.clone(),
-                lines: Vec::new(),
-                changed_kmers: ranks(changed),
-                unchanged_kmers: ranks(unchanged),
+                lines: String::new(),
+                changed_kmers: ranks(&changed),
+                unchanged_kmers: ranks(&unchanged),
                 contig_numbers: Vec::new(),
             })
             .collect();
-        let lookup = KmerLookup::build(k, kmers.iter().copied());
         let counts = kmers.iter().map(|_| Default::default()).collect();
-        Some(VariantTracer { k, traces: trace, kmers, lookup, counts })
+        let lookup = KmerLookup::from_kmers(k, kmers);
+        Some(VariantTracer { k, traces: trace, lookup, counts })
     }
 
     /// Counts the k-mers of all traced variants in one read pair.
@@ -193,8 +230,8 @@ impl VariantTracer {
     /// After counting: adds to the reports how often the normal and the tumours have the variants' k-mers, and which of
     /// them are candidate k-mers.
     pub fn record_candidates(&mut self, candidates: &[CandidateKmer]) {
-        let mut lines_by_trace = Vec::with_capacity(self.traces.len());
-        for trace in &self.traces {
+        let mut traces = std::mem::take(&mut self.traces);
+        for trace in &mut traces {
             let mut lines = vec![format!(
                 "count: {} k-mers of the changed sequence only, {} times in the tumour and {} in the normal; {} of the unchanged sequence only, {} and {}",
                 trace.changed_kmers.len(),
@@ -205,7 +242,7 @@ impl VariantTracer {
                 self.format_counts(&trace.unchanged_kmers, NORMAL_SAMPLE),
             )];
             let pick = |&r: &u32| {
-                let kmer = self.kmers[r as usize];
+                let kmer = self.lookup.kmer_of_rank(r);
                 let same = &candidates[candidates.partition_point(|p| p.kmer < kmer)..];
                 let same = &same[..same.iter().take_while(|p| p.kmer == kmer).count()];
                 same.iter().find(|p| p.is_branching()).or(same.first())
@@ -220,32 +257,26 @@ impl VariantTracer {
                 let counts = self.counts[r as usize].each_ref().map(|n| n.load(Relaxed));
                 lines.push(format!(
                     "  no candidate: {} (tumour {}, normal {})",
-                    String::from_utf8_lossy(&unpack(self.kmers[r as usize], self.k)),
+                    String::from_utf8_lossy(&unpack(self.lookup.kmer_of_rank(r), self.k)),
                     counts[usize::from(TUMOUR_SAMPLE)],
                     counts[usize::from(NORMAL_SAMPLE)]
                 ));
             }
-            lines_by_trace.push(lines);
+            trace.append_lines(&lines);
         }
-        self.append_lines(lines_by_trace);
-    }
-
-    fn append_lines(&mut self, lines_by_trace: Vec<Vec<String>>) {
-        for (trace, lines) in self.traces.iter_mut().zip(lines_by_trace) {
-            trace.lines.extend(lines);
-        }
+        self.traces = traces;
     }
 
     /// For each variant, the ranks of its candidate k-mers among all candidates.
     pub(crate) fn candidate_ranks_by_variant(&self, candidates: &[CandidateKmer]) -> Vec<HashSet<u32>> {
         let kmers: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
-        let rank = |&r: &u32| kmers.binary_search(&self.kmers[r as usize]).ok().map(|at| at as u32);
+        let rank = |&r: &u32| kmers.binary_search(&self.lookup.kmer_of_rank(r)).ok().map(|at| at as u32);
         self.traces.iter().map(|trace| trace.changed_kmers.iter().filter_map(rank).collect()).collect()
     }
 
     /// After grouping: adds to the reports the labelled pairs with the variants' k-mers, and their groups.
     pub fn record_groups(&mut self, followed: &[TracedVariantPairs]) {
-        let lines_by_trace = followed.iter().map(|TracedVariantPairs { pairs, groups }| {
+        for (trace, TracedVariantPairs { pairs, groups }) in self.traces.iter_mut().zip(followed) {
             let mut lines = vec![format!("label: {pairs} pairs of the tumour contain them, without recurrent errors")];
             for (group, here, of) in groups {
                 lines.push(format!("group {group}: {here} of them among {of} pairs"));
@@ -253,10 +284,8 @@ impl VariantTracer {
             if *pairs > 0 && groups.is_empty() {
                 lines.push("group: no group has enough pairs and a branching k-mer".to_owned());
             }
-            lines
-        });
-        let lines_by_trace = lines_by_trace.collect();
-        self.append_lines(lines_by_trace);
+            trace.append_lines(&lines);
+        }
     }
 
     /// After assembly: adds to the reports the contigs with the variants' k-mers.
@@ -267,10 +296,11 @@ impl VariantTracer {
             pairs.sort_unstable();
             pairs.dedup();
             for trace in &mut self.traces {
-                let num_held = trace.changed_kmers.iter().filter(|&&r| here.contains(&self.kmers[r as usize])).count();
+                let num_held =
+                    trace.changed_kmers.iter().filter(|&&r| here.contains(&self.lookup.kmer_of_rank(r))).count();
                 if num_held > 0 {
                     trace.contig_numbers.push(c);
-                    trace.lines.push(format!(
+                    trace.append_line(&format!(
                         "assemble: contig {c} of {} bases and {} pairs contains {num_held} of the k-mers",
                         contig.seq.len(),
                         pairs.len()
@@ -279,7 +309,7 @@ impl VariantTracer {
             }
         }
         for trace in self.traces.iter_mut().filter(|a| a.contig_numbers.is_empty()) {
-            trace.lines.push("assemble: no contig contains any of the k-mers".to_owned());
+            trace.append_line("assemble: no contig contains any of the k-mers");
         }
     }
 
@@ -292,7 +322,7 @@ impl VariantTracer {
     /// contigs.
     pub fn record_placements(&mut self, placed: &[PlacedContig], genome: &Reference) {
         for trace in &mut self.traces {
-            for &c in &trace.contig_numbers {
+            for c in trace.contig_numbers.clone() {
                 let Ok(at) = placed.binary_search_by_key(&c, |placed| placed.index) else { continue };
                 let PlacedContig { contig: compared, reject_reason: unworthy, .. } = &placed[at];
                 let found: Vec<String> = compared
@@ -302,10 +332,10 @@ impl VariantTracer {
                     .collect();
                 let found = if found.is_empty() { "no change".to_owned() } else { found.join(", ") };
                 let left_out = unworthy.map_or("", RejectReason::text_for_one_contig);
-                trace.lines.push(format!("compare: contig {c}: {found}{left_out}"));
+                trace.append_line(&format!("compare: contig {c}: {found}{left_out}"));
                 if !compared.explanations.is_empty() {
                     let explanations = Explanation::format_explanations(&compared.explanations);
-                    trace.lines.push(format!("  explained by {explanations}"));
+                    trace.append_line(&format!("  explained by {explanations}"));
                 }
             }
         }
@@ -315,7 +345,7 @@ impl VariantTracer {
     pub fn record_skipped_contigs(&mut self, contigs: impl Iterator<Item = usize>) {
         for c in contigs {
             for trace in self.traces.iter_mut().filter(|trace| trace.contig_numbers.contains(&c)) {
-                trace.lines.push(format!(
+                trace.append_line(&format!(
                     "recruit: contig {c} is in a repeat with too many copies to assign the change to one of them"
                 ));
             }
@@ -342,17 +372,17 @@ impl VariantTracer {
                     };
                     none = false;
                     let locus = &loci[call.locus];
-                    trace.lines.push(format_call(e, call, locus, words, genome));
+                    trace.append_line(&format_call(e, call, locus, words, genome));
                     if let [Explanation { kind: ExplanationMethod::NormalHaplotype, .. }, ..] =
                         locus.contig.explanations[..]
                     {
                         let explanations = Explanation::format_explanations(&locus.contig.explanations);
-                        trace.lines.push(format!("  t{} explained by {explanations}", call.locus + 1));
+                        trace.append_line(&format!("  t{} explained by {explanations}", call.locus + 1));
                     }
                 }
             }
             if none {
-                trace.lines.push("judge: no call at this position".to_owned());
+                trace.append_line("judge: no call at this position");
             }
         }
     }
@@ -362,7 +392,7 @@ impl VariantTracer {
     pub fn record_variants_outside_targets(&mut self, targets: &Targets, padding_bp: usize) {
         for trace in &mut self.traces {
             if !trace.variant.changes.iter().any(|change| is_on_target(change, targets, padding_bp)) {
-                trace.lines.push("judge: outside the targets, so a call would not be written".to_owned());
+                trace.append_line("judge: outside the targets, so a call would not be written");
             }
         }
     }

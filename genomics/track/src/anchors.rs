@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use genuma_kmers::encode::kmers;
 use genuma_somatic::kmer_lookup::KmerLookup;
 
+use crate::error::Error;
 use crate::tracked_junction::TrackedJunction;
 
 /// Maximum distance in bases between the far end of an anchor k-mer and the change.
@@ -49,20 +50,61 @@ pub(crate) enum CoveredAllele {
     Alternative,
 }
 
-/// Position of an anchor k-mer on a junction. The same k-mer may occur on several junctions.
+/// Number of low bits of [`AnchorOccurrence::junction_and_flags`] that are flags.
+const NUM_FLAG_BITS: u32 = 3;
+/// Maximum number of junctions that an anchor k-mer index can have.
+const MAX_JUNCTIONS: usize = 1 << (u32::BITS - NUM_FLAG_BITS);
+/// Position of a k-mer that does not place reads in a frame.
+const NO_POSITION: i16 = i16::MIN;
+
+/// Position of an anchor k-mer on a junction, in 8 bytes: a junction has about a hundred of them. The same k-mer may
+/// occur on several junctions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AnchorOccurrence {
-    rank: u32,
+    /// Index of the tracked junction; then two bits for the allele and one for the strand.
+    junction_and_flags: u32,
+    left: i16,
+    right: i16,
+}
+
+impl AnchorOccurrence {
+    fn of_anchor(anchor: &AnchorKmer, junction: u32) -> AnchorOccurrence {
+        let flags = (anchor.covered_allele as u32) << 1 | u32::from(anchor.forward);
+        AnchorOccurrence {
+            junction_and_flags: junction << NUM_FLAG_BITS | flags,
+            left: anchor.left.unwrap_or(NO_POSITION),
+            right: anchor.right.unwrap_or(NO_POSITION),
+        }
+    }
+
     /// Index of the tracked junction.
-    pub junction: u32,
+    pub fn junction(self) -> u32 {
+        self.junction_and_flags >> NUM_FLAG_BITS
+    }
+
     /// Whether the canonical strand of the k-mer is the strand of the junction.
-    pub forward: bool,
+    pub fn is_forward(self) -> bool {
+        self.junction_and_flags & 1 == 1
+    }
+
     /// Position of the k-mer in the left frame; `None` if it does not place reads there.
-    pub left: Option<i16>,
+    pub fn left(self) -> Option<i16> {
+        Some(self.left).filter(|&at| at != NO_POSITION)
+    }
+
     /// Position of the k-mer in the right frame; `None` if it does not place reads there.
-    pub right: Option<i16>,
+    pub fn right(self) -> Option<i16> {
+        Some(self.right).filter(|&at| at != NO_POSITION)
+    }
+
     /// The allele that the k-mer covers.
-    pub covered_allele: CoveredAllele,
+    pub fn covered_allele(self) -> CoveredAllele {
+        match self.junction_and_flags >> 1 & 3 {
+            0 => CoveredAllele::Flank,
+            1 => CoveredAllele::Reference,
+            _ => CoveredAllele::Alternative,
+        }
+    }
 }
 
 /// The anchor k-mers of all junctions, with their occurrences on the junctions.
@@ -70,11 +112,10 @@ pub(crate) struct AnchorOccurrence {
 pub(crate) struct AnchorKmerIndex {
     /// Lookup of the rank of an anchor k-mer.
     pub lookup: KmerLookup,
-    /// Occurrences of all anchor k-mers, sorted by k-mer rank.
-    sites: Vec<AnchorOccurrence>,
-    /// For each k-mer rank, the index in `sites` of its first occurrence; the last element is the number of all
-    /// occurrences.
-    starts: Vec<u32>,
+    /// One occurrence of each anchor k-mer, by k-mer rank.
+    first_occurrences: Vec<AnchorOccurrence>,
+    /// Further occurrences of the few k-mers that have several, with their k-mer ranks, ascending.
+    more_occurrences: Vec<(u32, AnchorOccurrence)>,
     /// For each junction, whether it has enough anchor k-mers and the reference has none of the k-mers of its changed
     /// allele, so that it can be distinguished from the rest of the genome.
     pub is_trackable: Vec<bool>,
@@ -86,17 +127,17 @@ pub(crate) struct AnchorKmerIndex {
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
-    if let Some(left) = &junction.left {
+    if let Some(left) = junction.left() {
         add_reference_anchors(junction, k, left, true, &mut all);
     }
     // If one read covers both sides, the left side's sequence includes all of them.
-    if let (Some(right), None) = (&junction.right, junction.deleted_len) {
+    if let (Some(right), None) = (junction.right(), junction.deleted_len) {
         add_reference_anchors(junction, k, right, false, &mut all);
     }
     let [from, to] = junction.side_bounds.map(|cut| cut as i32);
-    let kmer_at = |side: &Option<(Vec<u8>, usize)>, at: i32| {
-        let (seq, cut) = side.as_ref()?;
-        let start = usize::try_from(*cut as i32 + at).ok()?;
+    let kmer_at = |side: Option<(&[u8], usize)>, at: i32| {
+        let (seq, cut) = side?;
+        let start = usize::try_from(cut as i32 + at).ok()?;
         let kmer = kmers(seq.get(start..start + size)?, k).next()?.1;
         Some(kmer.canonical())
     };
@@ -109,8 +150,11 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
             continue;
         }
         let (before, behind) = ((from - start).max(0), (end - to).max(0));
-        let required =
-            if before >= behind { kmer_at(&junction.left, start - from) } else { kmer_at(&junction.right, start - to) };
+        let required = if before >= behind {
+            kmer_at(junction.left(), start - from)
+        } else {
+            kmer_at(junction.right(), start - to)
+        };
         let inside = start >= from && end <= to;
         let required = if inside { Some(0) } else { required };
         let Some(required) = required else { continue };
@@ -118,15 +162,15 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         all.push(AnchorKmer {
             kmer: kmer.canonical(),
             forward: kmer.forward < kmer.reverse,
-            left: junction.left.as_ref().map(|_| (start - from) as i16),
-            right: junction.right.as_ref().filter(|_| !substitution).map(|_| (start - to) as i16),
+            left: junction.left().map(|_| (start - from) as i16),
+            right: junction.right().filter(|_| !substitution).map(|_| (start - to) as i16),
             covered_allele: CoveredAllele::Alternative,
             required_unique_kmer: required,
         });
     }
     // Next to a repeat some k-mers across the change also occur in the reference's sequence of this junction: they
     // are not specific.
-    let both = [&junction.left, &junction.right];
+    let both = [junction.left(), junction.right()];
     let own: HashSet<u64> =
         both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
     all.retain(|anchor| anchor.covered_allele != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
@@ -138,7 +182,7 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
 fn add_reference_anchors(
     junction: &TrackedJunction,
     k: u32,
-    (seq, cut): &(Vec<u8>, usize),
+    (seq, cut): (&[u8], usize),
     is_left: bool,
     all: &mut Vec<AnchorKmer>,
 ) {
@@ -152,7 +196,7 @@ fn add_reference_anchors(
                 && last <= MAX_ANCHOR_DISTANCE_BASES as i32)
     };
     for (start, kmer) in kmers(seq, k).filter(|(_, kmer)| kmer.forward != kmer.reverse) {
-        let at = start as i32 - *cut as i32;
+        let at = start as i32 - cut as i32;
         if !near(at, at + size as i32) {
             continue;
         }
@@ -176,34 +220,42 @@ fn add_reference_anchors(
 
 /// All distinct k-mers of the junctions whose occurrences in the reference must be counted, ascending.
 pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
-    let mut all: Vec<u64> = Vec::new();
+    let (mut all, mut of_junction): (Vec<u64>, Vec<u64>) = Default::default();
     for junction in junctions {
-        all.extend(
-            candidate_anchors(junction, k)
-                .iter()
-                .flat_map(|a| [a.kmer, a.required_unique_kmer])
-                .filter(|&kmer| kmer != 0),
-        );
+        of_junction.clear();
+        let anchors = candidate_anchors(junction, k);
+        of_junction.extend(anchors.iter().map(|a| a.kmer));
+        of_junction.extend(anchors.iter().map(|a| a.required_unique_kmer).filter(|&kmer| kmer != 0));
+        of_junction.sort_unstable();
+        of_junction.dedup();
+        all.extend_from_slice(&of_junction);
     }
     all.sort_unstable();
     all.dedup();
+    all.shrink_to_fit();
     all
 }
 
 impl AnchorKmerIndex {
-    /// Selects the anchor k-mers of all junctions. `counted_kmers` are k-mers, ascending, and `copies` their numbers of
-    /// occurrences in the reference.
+    /// Selects the anchor k-mers of all junctions. `counted` has the k-mers of [`list_kmers_to_count`], and `copies`
+    /// their numbers of occurrences in the reference, by k-mer rank.
     pub(crate) fn select_anchors(
         junctions: &[TrackedJunction],
-        k: u32,
-        counted_kmers: &[u64],
+        counted: KmerLookup,
         copies: &[u8],
-    ) -> AnchorKmerIndex {
-        let copies = |kmer: u64| counted_kmers.binary_search(&kmer).map_or(0, |at| copies[at]);
-        let mut entries: Vec<(u64, AnchorOccurrence)> = Vec::new();
+    ) -> Result<AnchorKmerIndex, Error> {
+        if junctions.len() > MAX_JUNCTIONS {
+            let what = format!("more than {MAX_JUNCTIONS} junctions: split the VCF file");
+            return Err(Error::NothingToTrack(what));
+        }
+        let k = counted.k();
+        let mut occurrences = OccurrenceTable::for_kmers(counted.len());
         let (mut known, mut alone) = (Vec::with_capacity(junctions.len()), Vec::with_capacity(junctions.len()));
         for (number, junction) in (0..).zip(junctions) {
             let all = candidate_anchors(junction, k);
+            // The k-mer of A only, whose number is 0, counts as absent.
+            let rank = |kmer: u64| counted.rank_of_kmer(kmer).filter(|_| kmer != 0);
+            let copies = |kmer: u64| rank(kmer).map_or(0, |rank| copies[rank as usize]);
             let fits = |a: &&AnchorKmer| match a.covered_allele == CoveredAllele::Alternative {
                 true => copies(a.kmer) == 0 && (a.required_unique_kmer == 0 || copies(a.required_unique_kmer) == 1),
                 false => copies(a.kmer) == 1,
@@ -218,39 +270,76 @@ impl AnchorKmerIndex {
             known.push(is_trackable);
             alone.push(is_trackable && taken.len() == all.len());
             if is_trackable {
-                let site = |a: &&AnchorKmer| AnchorOccurrence {
-                    rank: 0,
-                    junction: number,
-                    forward: a.forward,
-                    left: a.left,
-                    right: a.right,
-                    covered_allele: a.covered_allele,
-                };
-                entries.extend(taken.iter().map(|a| (a.kmer, site(a))));
+                for anchor in taken {
+                    let rank = counted.rank_of_kmer(anchor.kmer);
+                    rank.iter().for_each(|&r| occurrences.add(r, AnchorOccurrence::of_anchor(anchor, number)));
+                }
             }
         }
-        entries.sort_unstable();
-        entries.dedup();
-        let (mut kmers, mut sites, mut starts) = (Vec::new(), Vec::with_capacity(entries.len()), Vec::new());
-        for (kmer, site) in entries {
-            if kmers.last() != Some(&kmer) {
-                kmers.push(kmer);
-                starts.push(sites.len() as u32);
-            }
-            sites.push(AnchorOccurrence { rank: kmers.len() as u32 - 1, ..site });
-        }
-        starts.push(sites.len() as u32);
-        AnchorKmerIndex {
-            lookup: KmerLookup::build(k, kmers.into_iter()),
-            sites,
-            starts,
+        // Only k-mers with an occurrence stay, in the same memory.
+        let kmers = occurrences.remove_kmers_without_occurrence(counted.into_kmers());
+        let OccurrenceTable { first, more } = occurrences;
+        Ok(AnchorKmerIndex {
+            lookup: KmerLookup::from_kmers(k, kmers),
+            first_occurrences: first,
+            more_occurrences: more,
             is_trackable: known,
             is_unique: alone,
-        }
+        })
     }
 
     /// The occurrences of the anchor k-mer with this rank.
-    pub(crate) fn occurrences_of_kmer(&self, rank: u32) -> &[AnchorOccurrence] {
-        &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
+    pub(crate) fn occurrences_of_kmer(&self, rank: u32) -> impl Iterator<Item = AnchorOccurrence> {
+        let from = self.more_occurrences.partition_point(|(other, _)| *other < rank);
+        let more = self.more_occurrences[from..].iter().take_while(move |(other, _)| *other == rank);
+        std::iter::once(self.first_occurrences[rank as usize]).chain(more.map(|(_, occurrence)| *occurrence))
+    }
+}
+
+/// The occurrences of k-mers on junctions, by k-mer rank. Nearly all k-mers have at most one.
+struct OccurrenceTable {
+    first: Vec<AnchorOccurrence>,
+    more: Vec<(u32, AnchorOccurrence)>,
+}
+
+impl OccurrenceTable {
+    /// An occurrence in no frame: the k-mer has no occurrence.
+    const NONE: AnchorOccurrence =
+        AnchorOccurrence { junction_and_flags: u32::MAX, left: NO_POSITION, right: NO_POSITION };
+
+    fn for_kmers(num_kmers: usize) -> OccurrenceTable {
+        OccurrenceTable { first: vec![OccurrenceTable::NONE; num_kmers], more: Vec::new() }
+    }
+
+    fn add(&mut self, rank: u32, occurrence: AnchorOccurrence) {
+        let first = &mut self.first[rank as usize];
+        if *first == OccurrenceTable::NONE {
+            *first = occurrence;
+        } else if *first != occurrence {
+            self.more.push((rank, occurrence));
+        }
+    }
+
+    /// Removes the k-mers without an occurrence from `kmers` and from this table. Returns the others, with new ranks.
+    fn remove_kmers_without_occurrence(&mut self, mut kmers: Vec<u64>) -> Vec<u64> {
+        self.more.sort_unstable();
+        self.more.dedup();
+        let (mut kept, mut next_more) = (0, 0);
+        for rank in 0..kmers.len() {
+            if self.first[rank] == OccurrenceTable::NONE {
+                continue;
+            }
+            (kmers[kept], self.first[kept]) = (kmers[rank], self.first[rank]);
+            while let Some((other, _)) = self.more.get_mut(next_more).filter(|(other, _)| *other as usize == rank) {
+                *other = kept as u32;
+                next_more += 1;
+            }
+            kept += 1;
+        }
+        kmers.truncate(kept);
+        self.first.truncate(kept);
+        kmers.shrink_to_fit();
+        self.first.shrink_to_fit();
+        kmers
     }
 }

@@ -54,16 +54,65 @@ pub(crate) struct JunctionErrorRates {
     pub gamma_shape: f64,
 }
 
-impl BackgroundErrors {
-    /// Estimates the error rates from the counts at the flanks of all substitutions.
-    pub(crate) fn from_flank_counts<'a>(
-        flank_counts: impl Iterator<Item = &'a FlankErrorCounts> + Clone,
-    ) -> BackgroundErrors {
-        let (mut seen, mut wrong) = (vec![0u64; NUM_SUBSTITUTION_KINDS], vec![0u64; NUM_SUBSTITUTION_KINDS]);
-        for w in flank_counts.clone() {
-            seen.iter_mut().zip(&w.seen).for_each(|(all, n)| *all += u64::from(*n));
-            wrong.iter_mut().zip(&w.wrong).for_each(|(all, n)| *all += u64::from(*n));
+/// What of the counts at the flanks of one junction is kept, in some hundred bytes: thousands of junctions have it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JunctionFlankCounts {
+    /// For each kind of substitution, the number of molecules in which it could have occurred: bytes if all are small.
+    seen: KindCounts,
+    /// Number of molecules with a wrong base.
+    num_wrong: u64,
+}
+
+/// One number for each kind of substitution.
+#[derive(Debug, Clone, PartialEq)]
+enum KindCounts {
+    Small(Box<[u8]>),
+    Large(Box<[u32]>),
+}
+
+impl KindCounts {
+    fn from_counts(counts: &[u32]) -> KindCounts {
+        let small: Result<Box<[u8]>, _> = counts.iter().map(|&n| u8::try_from(n)).collect();
+        small.map_or_else(|_| KindCounts::Large(counts.into()), KindCounts::Small)
+    }
+
+    fn count_of_kind(&self, kind: usize) -> u32 {
+        match self {
+            KindCounts::Small(counts) => counts[kind].into(),
+            KindCounts::Large(counts) => counts[kind],
         }
+    }
+}
+
+/// Sums of the counts at the flanks of all junctions, which are added in the order of the junctions.
+#[derive(Debug)]
+pub(crate) struct FlankErrorSums {
+    seen: Vec<u64>,
+    wrong: Vec<u64>,
+    /// The counts of the first [`MAX_GAMMA_SHAPE_SITES`] sites.
+    sites: Vec<SubstitutionSiteCounts>,
+}
+
+impl FlankErrorSums {
+    /// Sums of no junction.
+    pub(crate) fn zero() -> FlankErrorSums {
+        let zero = vec![0; NUM_SUBSTITUTION_KINDS];
+        FlankErrorSums { seen: zero.clone(), wrong: zero, sites: Vec::new() }
+    }
+
+    /// Adds the counts of the next junction. Returns what [`BackgroundErrors::error_rates_of_junction`] needs of them.
+    pub(crate) fn add_junction(&mut self, counts: &FlankErrorCounts) -> JunctionFlankCounts {
+        self.seen.iter_mut().zip(&counts.seen).for_each(|(all, n)| *all += u64::from(*n));
+        self.wrong.iter_mut().zip(&counts.wrong).for_each(|(all, n)| *all += u64::from(*n));
+        self.sites.extend(counts.sites.iter().take(MAX_GAMMA_SHAPE_SITES - self.sites.len()));
+        let num_wrong = counts.wrong.iter().map(|&n| u64::from(n)).sum();
+        JunctionFlankCounts { seen: KindCounts::from_counts(&counts.seen), num_wrong }
+    }
+}
+
+impl BackgroundErrors {
+    /// Estimates the error rates from the counts at the flanks of all junctions.
+    pub(crate) fn from_flank_sums(FlankErrorSums { seen, wrong, sites }: FlankErrorSums) -> BackgroundErrors {
         // A kind without its flanking bases: the middle base and the read base.
         let narrow = |k: usize| (k >> 2 & 3) << 2 | (k & 3);
         let sum = |of: &[u64], fits: &dyn Fn(usize) -> bool| {
@@ -80,15 +129,15 @@ impl BackgroundErrors {
             lean(wrong[k] as f64, seen[k] as f64, wider)
         };
         let rates: Vec<f64> = (0..NUM_SUBSTITUTION_KINDS).map(rate).collect();
-        let sites = flank_counts.flat_map(|w| &w.sites).take(MAX_GAMMA_SHAPE_SITES);
-        let gamma_shape = estimate_shape(sites, &rates);
+        let gamma_shape = estimate_shape(sites.iter(), &rates);
         BackgroundErrors { rates, gamma_shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
     }
 
     /// Ratio of the error rate near one junction to that of all junctions, at least 1.
-    fn local_error_factor(&self, flank_counts: &FlankErrorCounts) -> f64 {
-        let expected: f64 = flank_counts.seen.iter().zip(&self.rates).map(|(&n, rate)| f64::from(n) * rate).sum();
-        let found: f64 = flank_counts.wrong.iter().map(|&n| f64::from(n)).sum();
+    fn local_error_factor(&self, flank_counts: &JunctionFlankCounts) -> f64 {
+        let kinds = self.rates.iter().enumerate();
+        let expected: f64 = kinds.map(|(k, rate)| f64::from(flank_counts.seen.count_of_kind(k)) * rate).sum();
+        let found = flank_counts.num_wrong as f64;
         ((found + LOCAL_PRIOR_WEIGHT_BASES) / (expected + LOCAL_PRIOR_WEIGHT_BASES)).max(1.0)
     }
 
@@ -97,10 +146,10 @@ impl BackgroundErrors {
     pub(crate) fn error_rates_of_junction(
         &self,
         junction: &TrackedJunction,
-        flank_counts: Option<&FlankErrorCounts>,
+        flank_counts: Option<&JunctionFlankCounts>,
     ) -> JunctionErrorRates {
         let (Some(flank_counts), Some((reference, cut)), true) =
-            (flank_counts, &junction.left, junction.is_substitution())
+            (flank_counts, junction.left(), junction.is_substitution())
         else {
             return match junction.repeat {
                 Some((unit, length)) => JunctionErrorRates {
@@ -178,12 +227,20 @@ mod tests {
         }
     }
 
+    fn background(counts: &[FlankErrorCounts]) -> BackgroundErrors {
+        let mut sums = FlankErrorSums::zero();
+        counts.iter().for_each(|counts| {
+            sums.add_junction(counts);
+        });
+        BackgroundErrors::from_flank_sums(sums)
+    }
+
     #[test]
     fn kinds_have_rates_of_their_own_where_there_is_enough_to_see() {
         // C>T in CpG (A C G > T) is frequent, other substitutions are rare.
         let damaged = substitution_kind(*b"ACG", 3, true).unwrap();
         let much = watched(100_000, |k| if k == damaged { 600 } else { 5 });
-        let of = BackgroundErrors::from_flank_counts([&much].into_iter());
+        let of = background(&[much]);
         assert!((of.rates[damaged] / 6e-3 - 1.0).abs() < 0.1, "{}", of.rates[damaged]);
         let other = substitution_kind(*b"AAG", 3, true).unwrap();
         assert!((4e-5..8e-5).contains(&of.rates[other]), "{}", of.rates[other]);
@@ -193,9 +250,9 @@ mod tests {
         assert_eq!(substitution_kind(*b"CNT", 0, true), None);
         // With few data the estimate is uncertain; without data it is the prior.
         let little = watched(20, |k| u32::from(k == damaged));
-        let guess = BackgroundErrors::from_flank_counts([&little].into_iter());
+        let guess = background(&[little]);
         assert!(guess.rates[damaged] < 1e-3 && guess.rates[damaged] > guess.rates[other]);
-        let nothing = BackgroundErrors::from_flank_counts(std::iter::empty());
+        let nothing = background(&[]);
         assert!(nothing.rates.iter().all(|rate| (1e-5..1e-3).contains(rate)));
     }
 
@@ -203,12 +260,19 @@ mod tests {
     fn a_place_that_errs_more_than_others_is_told_by_its_surroundings() {
         let usual: Vec<FlankErrorCounts> = (0..50).map(|_| watched(2000, |k| u32::from(k % 8 == 0))).collect();
         let bad = watched(2000, |_| 2);
-        let of = BackgroundErrors::from_flank_counts(usual.iter());
+        let of = background(&usual);
+        let [usual, bad] = [&usual[0], &bad].map(|counts| FlankErrorSums::zero().add_junction(counts));
         assert!(
-            of.local_error_factor(&usual[0]) < 1.2 && of.local_error_factor(&bad) > 8.0,
+            of.local_error_factor(&usual) < 1.2 && of.local_error_factor(&bad) > 8.0,
             "{}",
             of.local_error_factor(&bad)
         );
+        // Small numbers are stored as bytes and give the same factor.
+        let few = FlankErrorSums::zero().add_junction(&watched(255, |_| 2));
+        let large =
+            JunctionFlankCounts { seen: KindCounts::Large([255; NUM_SUBSTITUTION_KINDS].into()), ..few.clone() };
+        assert!(matches!(few.seen, KindCounts::Small(_)) && matches!(bad.seen, KindCounts::Large(_)));
+        assert_eq!(of.local_error_factor(&few), of.local_error_factor(&large));
     }
 
     #[test]

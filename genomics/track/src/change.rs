@@ -2,6 +2,7 @@
 //! them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::Error;
 
@@ -12,8 +13,8 @@ pub(crate) const MAX_SMALL_CHANGE_BP: usize = 50;
 /// One alternate allele of a VCF record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VcfAlleleRecord {
-    /// CHROM column: name of the contig.
-    pub chrom: String,
+    /// CHROM column: name of the contig. Records share it.
+    pub chrom: Arc<str>,
     /// POS column, 1-based.
     pub pos: usize,
     /// ID column; `.` if missing.
@@ -65,7 +66,7 @@ pub enum RetainedSide {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Breakend {
     /// Name of the reference sequence.
-    pub chrom: String,
+    pub chrom: Arc<str>,
     /// 0-based position of the outermost base that is kept.
     pub pos: usize,
     /// Side of `pos` on which the sequence is kept.
@@ -135,8 +136,8 @@ pub struct TrackedChange {
     pub class: ChangeClass,
     /// The junctions of the change. A molecule with any of them supports the change.
     pub junctions: Vec<Junction>,
-    /// Expected bases of the reference at POS; `None` for symbolic alleles and breakends.
-    pub reference: Option<String>,
+    /// Whether REF and ALT are bases: not for symbolic alleles and breakends.
+    pub has_sequence_alleles: bool,
 }
 
 /// Reason for messages why a record cannot be tracked.
@@ -181,7 +182,7 @@ impl TrackedChange {
         let last = record.end.filter(|&last| last > start + 1);
         use RetainedSide::{Left, Right};
         let mut class = ChangeClass::Sv;
-        let mut expected = None;
+        let mut has_sequence_alleles = false;
         let junctions = match alternate.as_str() {
             "<DEL>" | "<DUP>" | "<DUP:TANDEM>" | "<INV>" => {
                 let Some(last) = last else { return Ok(Err((record, "no END after POS, and no SVLEN"))) };
@@ -218,7 +219,7 @@ impl TrackedChange {
                 vec![join_breakends(
                     end(start, one),
                     &inserted,
-                    Breakend { chrom: chrom.clone(), pos: there, side: other },
+                    Breakend { chrom: chrom.as_str().into(), pos: there, side: other },
                 )]
             }
             _ if symbolic => return Ok(Err((record, "a symbolic allele that is not supported"))),
@@ -236,7 +237,7 @@ impl TrackedChange {
                 if !are_bases(&record.reference) || !are_bases(&alternate) {
                     return Ok(Err((record, "its alleles have ambiguous bases")));
                 }
-                expected = Some(record.reference.clone());
+                has_sequence_alleles = true;
                 let Some((changed, replaced, inserted)) = trim_common_ends(&record.reference, &alternate, start) else {
                     return wrong("REF and ALT are the same");
                 };
@@ -245,7 +246,12 @@ impl TrackedChange {
                 vec![Junction { from, inserted, to: Some(end(changed.end, Right)) }]
             }
         };
-        Ok(Ok(TrackedChange { class, junctions, reference: expected, record }))
+        Ok(Ok(TrackedChange { class, junctions, has_sequence_alleles, record }))
+    }
+
+    /// Expected bases of the reference at POS; `None` for symbolic alleles and breakends.
+    pub(crate) fn expected_reference(&self) -> Option<&str> {
+        self.has_sequence_alleles.then_some(self.record.reference.as_str())
     }
 
     /// The junctions of the change in a canonical form, which is equal for two records of the same change, whichever
@@ -302,7 +308,7 @@ fn parse_breakend(alternate: &str, here: Breakend) -> Option<Junction> {
     let (before, mate, after) = (parts.next()?, parts.next()?, parts.next()?);
     let (chrom, pos) = mate.rsplit_once(':')?;
     let pos = pos.parse::<usize>().ok()?.checked_sub(1)?;
-    let chrom = chrom.trim_start_matches('<').trim_end_matches('>').to_owned();
+    let chrom = chrom.trim_start_matches('<').trim_end_matches('>').into();
     let there = Breakend { chrom, pos, side: if bracket == '[' { RetainedSide::Right } else { RetainedSide::Left } };
     let letters = if first { after } else { before }.to_ascii_uppercase().into_bytes();
     if !letters.iter().all(|b| b"ACGTN".contains(b)) {

@@ -162,15 +162,15 @@ impl<'a> EvidenceCollector<'a> {
         self.anchors.lookup.find_kmers(seq, &mut self.lookup_scratch, &mut self.hits);
         for hit in &self.hits {
             for site in self.anchors.occurrences_of_kmer(hit.rank) {
-                let along = hit.forward == site.forward;
+                let along = hit.forward == site.is_forward();
                 let at = if along { hit.start as i32 } else { seq.len() as i32 - hit.start as i32 - k };
-                for (is_left, there) in [(true, site.left), (false, site.right)] {
+                for (is_left, there) in [(true, site.left()), (false, site.right())] {
                     self.placements.extend(there.map(|there| MatePlacement {
-                        junction: site.junction,
+                        junction: site.junction(),
                         is_forward: along,
                         is_left,
                         start: i32::from(there) - at,
-                        covered_allele: site.covered_allele,
+                        covered_allele: site.covered_allele(),
                     }));
                 }
             }
@@ -268,7 +268,7 @@ fn compare_with_alleles(
     placement: &MatePlacement,
     read: &OrientedMate<'_>,
 ) -> Option<AlleleComparison> {
-    let (reference, cut) = if placement.is_left { junction.left.as_ref()? } else { junction.right.as_ref()? };
+    let (reference, cut) = if placement.is_left { junction.left()? } else { junction.right()? };
     let substitution = junction.is_substitution();
     let with = junction.side_bounds[usize::from(!placement.is_left)] as i32;
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
@@ -292,7 +292,7 @@ fn compare_with_alleles(
         let i = (c - first) as usize;
         let base = read.seq[i];
         let at = |seq: &[u8], cut: i32| usize::try_from(cut + c).ok().and_then(|at| seq.get(at).copied());
-        let (Some(new), Some(old)) = (at(&junction.alternative, with), at(reference, *cut as i32)) else {
+        let (Some(new), Some(old)) = (at(&junction.alternative, with), at(reference, cut as i32)) else {
             continue;
         };
         // Low-quality bases are not used at all.
@@ -320,12 +320,12 @@ fn compare_with_alleles(
 
 /// Records at which positions near a substitution the mate equals the reference, and at which it differs.
 fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &OrientedMate<'_>, evidence: &mut MateEvidence) {
-    let Some((reference, cut)) = &junction.left else { return };
+    let Some((reference, cut)) = junction.left() else { return };
     (evidence.reference_positions, evidence.num_wrong) = (0, 0);
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
     for c in (-watched).max(start)..watched.min(start + read.seq.len() as i32) {
         let i = (c - start) as usize;
-        let Some(&old) = usize::try_from(*cut as i32 + c).ok().and_then(|at| reference.get(at)) else {
+        let Some(&old) = usize::try_from(cut as i32 + c).ok().and_then(|at| reference.get(at)) else {
             continue;
         };
         let (base, weight, at) = (dna::encode_base(read.seq[i]), read.weight(i), (c + watched) as u8);

@@ -124,9 +124,13 @@ pub(crate) struct JunctionPairEvidence {
     pub(crate) num_wrong: u8,
 }
 
-/// Number of read pairs of each junction and sample, counted by all threads: [junction][sample].
+/// Number of read pairs of each junction and sample, counted by all threads.
 #[derive(Debug)]
-pub(crate) struct JunctionDepths(Vec<Vec<AtomicU32>>);
+pub(crate) struct JunctionDepths {
+    /// The samples of the first junction, then those of the second one, and so on.
+    num_pairs: Vec<AtomicU32>,
+    num_samples: usize,
+}
 
 fn downsampling_level(pairs: u32) -> u32 {
     (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |log| log + 1)
@@ -135,7 +139,12 @@ fn downsampling_level(pairs: u32) -> u32 {
 impl JunctionDepths {
     /// Creates counters that are all 0.
     pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionDepths {
-        JunctionDepths((0..num_junctions).map(|_| (0..samples).map(|_| AtomicU32::new(0)).collect()).collect())
+        let num_pairs = (0..num_junctions * samples).map(|_| AtomicU32::new(0)).collect();
+        JunctionDepths { num_pairs, num_samples: samples }
+    }
+
+    fn num_pairs(&self, junction: usize, sample: usize) -> &AtomicU32 {
+        &self.num_pairs[junction * self.num_samples + sample]
     }
 
     fn passes_downsampling(hash: u64, pairs: u32) -> bool {
@@ -145,19 +154,19 @@ impl JunctionDepths {
     /// Counts a read pair of a junction, and returns whether it should be kept for now. Call [`Self::is_pair_kept`]
     /// after all pairs were counted, because fewer pairs are kept the more there are.
     pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
-        let before = self.0[evidence.junction as usize][usize::from(evidence.sample)].fetch_add(1, Relaxed);
+        let before = self.num_pairs(evidence.junction as usize, evidence.sample.into()).fetch_add(1, Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
     /// Whether downsampling keeps a pair. Correct only after all pairs were counted.
     pub(crate) fn is_pair_kept(&self, evidence: &JunctionPairEvidence) -> bool {
-        let all = self.0[evidence.junction as usize][usize::from(evidence.sample)].load(Relaxed);
+        let all = self.num_pairs(evidence.junction as usize, evidence.sample.into()).load(Relaxed);
         JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
     }
 
     /// Downsampling factor of a junction in a sample: n if one pair in n is kept.
     pub(crate) fn downsampling_factor(&self, junction: usize, sample: usize) -> u32 {
-        1 << downsampling_level(self.0[junction][sample].load(Relaxed))
+        1 << downsampling_level(self.num_pairs(junction, sample).load(Relaxed))
     }
 }
 

@@ -2,7 +2,7 @@
 //! decides what is detected.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use genuma_work::ProgressListener;
 use genuma_work::parallel::map_in_order;
 
 use crate::anchors::{self, AnchorKmerIndex};
-use crate::background_errors::BackgroundErrors;
+use crate::background_errors::{BackgroundErrors, FlankErrorSums, JunctionFlankCounts};
 use crate::change::{TrackedChange, VcfAlleleRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
-use crate::molecules::{self, FlankErrorCounts, MoleculeCounts};
+use crate::molecules::{self, MoleculeCounts};
 use crate::pair_evidence::{JunctionDepths, JunctionPairEvidence};
-use crate::reference_windows::{ReferenceWindow, read_reference_windows};
+use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest, ReferenceWindows, read_reference_windows};
 use crate::tracked_junction::{self, TrackedJunction};
 use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
 
 /// Inputs and options of a tracking run.
 #[derive(Debug)]
 pub struct TrackingJob {
-    /// VCF records of the changes to track.
+    /// VCF records of the changes to track. Tracking moves them to its result.
     pub records: Vec<VcfAlleleRecord>,
     /// FASTA file of the reference genome of the VCF records.
     pub reference: PathBuf,
@@ -103,6 +103,9 @@ const REASON_UNKNOWN_CONTIG: &str = "the reference does not have its contig or t
 /// Reason why a change cannot be tracked: its position, or that of its mate, is not in the contig.
 const REASON_BEYOND_CONTIG: &str = "its position or that of its mate is beyond the end of the contig";
 
+/// Maximum number of junctions whose counts at the flanks are in memory at a time.
+const MAX_JUNCTIONS_WITH_FLANK_COUNTS: usize = 1024;
+
 /// Results of one thread that read the samples.
 struct ThreadResults<'a> {
     collector: EvidenceCollector<'a>,
@@ -119,33 +122,30 @@ impl TrackingJob {
     /// # Errors
     /// REF of a record differs from the reference, no change can be tracked, the reference lacks most contigs of the
     /// changes, all reads are shorter than k, or a file cannot be read.
-    pub fn track_changes(&self, watch: &dyn ProgressListener) -> Result<TrackingResult, Error> {
-        let ParsedRecords { mut changes, mut untracked, repeated } = self.parse_records()?;
+    pub fn track_changes(&mut self, watch: &dyn ProgressListener) -> Result<TrackingResult, Error> {
+        let ParsedRecords { mut changes, mut untracked, repeated } = parse_records(std::mem::take(&mut self.records))?;
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watch.unit_started("place", Some(meter.clone()));
-        let mut junctions = self.build_junctions(&mut changes, &mut untracked, &meter)?;
-        let counted_kmers = anchors::list_kmers_to_count(&junctions, self.k);
-        let copies = if counted_kmers.is_empty() {
-            Vec::new()
-        } else {
-            reference_kmers::count_reference_copies_up_to_two(
-                &self.reference,
-                &KmerLookup::build(self.k, counted_kmers.iter().copied()),
-                self.threads,
-                &meter,
-            )?
+        let junctions = self.build_junctions(&mut changes, &mut untracked, &meter)?;
+        let counted = KmerLookup::from_kmers(self.k, anchors::list_kmers_to_count(&junctions, self.k));
+        let copies = match counted.is_empty() {
+            true => Vec::new(),
+            false => {
+                reference_kmers::count_reference_copies_up_to_two(&self.reference, &counted, self.threads, &meter)?
+            }
         };
-        let anchors = AnchorKmerIndex::select_anchors(&junctions, self.k, &counted_kmers, &copies);
-        drop((counted_kmers, copies));
-        let trackable: HashSet<usize> =
-            junctions.iter().zip(&anchors.is_trackable).filter(|(_, known)| **known).map(|(p, _)| p.change).collect();
-        let spelled: HashSet<usize> =
-            junctions.iter().filter(|p| p.alternative.len() > 2 * self.k as usize).map(|p| p.change).collect();
-        for (i, change) in changes.iter().enumerate().filter(|(i, _)| !trackable.contains(i)) {
-            let why = if spelled.contains(&i) { REASON_IN_REPEAT } else { REASON_AT_SEQUENCE_END };
+        let anchors = AnchorKmerIndex::select_anchors(&junctions, counted, &copies)?;
+        drop(copies);
+        let (mut trackable, mut spelled) = (vec![false; changes.len()], vec![false; changes.len()]);
+        for (junction, is_trackable) in junctions.iter().zip(&anchors.is_trackable) {
+            trackable[junction.change] |= is_trackable;
+            spelled[junction.change] |= junction.alternative.len() > 2 * self.k as usize;
+        }
+        for (i, change) in changes.iter().enumerate().filter(|(i, _)| !trackable[*i]) {
+            let why = if spelled[i] { REASON_IN_REPEAT } else { REASON_AT_SEQUENCE_END };
             untracked.push(UntrackedChange { record: change.record.clone(), reason: why });
         }
-        if trackable.is_empty() {
+        if !trackable.contains(&true) {
             let reasons: BTreeSet<&str> = untracked.iter().map(|u| u.reason).collect();
             let reasons: Vec<&str> = reasons.into_iter().collect();
             return Err(Error::NothingToTrack(format!(
@@ -168,44 +168,18 @@ impl TrackingJob {
                 format!("the longest read has {longest} bases, k is {}: use a smaller -k or longer reads", self.k);
             return Err(Error::NothingToTrack(what));
         }
-        let mut evidence: Vec<JunctionPairEvidence> =
-            found.into_iter().flat_map(|f| f.evidence).filter(|s| depths.is_pair_kept(s)).collect();
-        evidence.sort_unstable();
+        let evidence = sort_evidence(found.into_iter().map(|f| f.evidence), &depths);
+        drop(anchors);
         let judged = self.judge_samples(&changes, &junctions, &evidence, &depths, &trackable, &pairs);
-        drop((anchors, evidence));
-        // The remaining changes keep their order; junctions are no longer needed.
-        junctions.clear();
-        let mut i = 0;
-        changes.retain(|_| {
-            i += 1;
-            trackable.contains(&(i - 1))
-        });
+        let each = changes.into_iter().zip(&trackable);
         Ok(TrackingResult {
-            changes,
+            changes: each.filter(|(_, is_trackable)| **is_trackable).map(|(change, _)| change).collect(),
             untracked,
             duplicate_records: repeated,
             samples: judged,
             unassigned_mates: strangers,
             kmers,
         })
-    }
-
-    /// Converts the VCF records to distinct changes.
-    fn parse_records(&self) -> Result<ParsedRecords, Error> {
-        let (mut keys, mut understood) = (HashMap::new(), ParsedRecords::default());
-        for record in &self.records {
-            match TrackedChange::from_record(record.clone())? {
-                Ok(change) => match keys.entry(change.canonical_junctions()) {
-                    Entry::Occupied(known) => understood.repeated.push([record.file_position, *known.get()]),
-                    Entry::Vacant(new) => {
-                        new.insert(record.file_position);
-                        understood.changes.push(change);
-                    }
-                },
-                Err((record, why)) => understood.untracked.push(UntrackedChange { record, reason: why }),
-            }
-        }
-        Ok(understood)
     }
 
     /// Builds the sequences of all junctions from the reference, and checks that the records fit it. Changes at
@@ -217,27 +191,28 @@ impl TrackingJob {
         meter: &ProgressCounters,
     ) -> Result<Vec<TrackedJunction>, Error> {
         let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
-        let windows = read_reference_windows(&self.reference, &wanted, meter)?;
-        let windows = keep_changes_on_reference(changes, untracked, &windows)?;
+        let reference = read_reference_windows(&self.reference, wanted, meter)?;
+        keep_changes_on_reference(changes, untracked, &reference)?;
         // Positions that changes affect, without the anchor bases of indels.
         let none = BTreeSet::new();
         let mut touched: HashMap<&str, BTreeSet<usize>> = HashMap::new();
-        for change in changes.iter().filter(|c| c.reference.is_some()) {
+        for change in changes.iter().filter(|c| c.has_sequence_alleles) {
             for junction in &change.junctions {
                 let (Some(from), Some(to)) = (&junction.from, &junction.to) else { continue };
                 touched.entry(&from.chrom).or_default().extend(from.pos + 1..to.pos.max(from.pos + 2));
             }
         }
-        for change in changes.iter().filter(|c| c.reference.is_none()) {
+        for change in changes.iter().filter(|c| !c.has_sequence_alleles) {
             let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]).flatten();
             ends.for_each(|end| {
                 touched.entry(&end.chrom).or_default().insert(end.pos);
             });
         }
-        let mut junctions = Vec::new();
-        for (number, (change, windows)) in changes.iter().zip(windows).enumerate() {
-            for (junction, pair) in change.junctions.iter().zip(windows.chunks(2)) {
-                let pair: [&ReferenceWindow; 2] = [&pair[0], &pair[1]];
+        let mut junctions = Vec::with_capacity(changes.iter().map(|change| change.junctions.len()).sum());
+        for (number, change) in changes.iter().enumerate() {
+            let windows = windows_of_change(change, &reference);
+            for (j, junction) in change.junctions.iter().enumerate() {
+                let pair = [windows[2 * j], windows[2 * j + 1]];
                 let chrom = junction.from.as_ref().map_or("", |end| &end.chrom);
                 junctions.push(tracked_junction::build_junction(
                     number,
@@ -290,7 +265,7 @@ impl TrackingJob {
         junctions: &[TrackedJunction],
         evidence: &[JunctionPairEvidence],
         depths: &JunctionDepths,
-        trackable: &HashSet<usize>,
+        trackable: &[bool],
         pairs: &[u64],
     ) -> Vec<SampleTrackingResult> {
         let order = self.normal.into_iter().chain((0..self.samples.len()).filter(|s| Some(*s) != self.normal));
@@ -302,18 +277,26 @@ impl TrackingJob {
                 let to = evidence.partition_point(|s| (s.junction, s.sample) <= key);
                 &evidence[from..to]
             };
-            let count = |(): &mut (), junction: usize| molecules::count_molecules(&junctions[junction], of(junction));
-            let counted: Vec<(MoleculeCounts, Option<FlankErrorCounts>)> =
-                map_in_order(junctions.len(), self.threads, || (), count);
-            let background = BackgroundErrors::from_flank_counts(counted.iter().filter_map(|c| c.1.as_ref()));
-            let mut by_change: HashMap<usize, Vec<usize>> = HashMap::new();
-            (0..junctions.len()).for_each(|p| by_change.entry(junctions[p].change).or_default().push(p));
+            // The counts at the flanks take some kilobytes each, so few junctions have them at a time.
+            let (mut sums, mut counted) = (FlankErrorSums::zero(), Vec::with_capacity(junctions.len()));
+            for first in (0..junctions.len()).step_by(MAX_JUNCTIONS_WITH_FLANK_COUNTS) {
+                let num = MAX_JUNCTIONS_WITH_FLANK_COUNTS.min(junctions.len() - first);
+                let count = |(): &mut (), i: usize| molecules::count_molecules(&junctions[first + i], of(first + i));
+                let counts = map_in_order(num, self.threads, || (), count).into_iter();
+                counted.extend(counts.map(|(molecules, flanks)| {
+                    let flanks = flanks.map(|flanks| sums.add_junction(&flanks));
+                    (molecules, flanks)
+                }));
+            }
+            let counted: Vec<(MoleculeCounts, Option<JunctionFlankCounts>)> = counted;
+            let background = BackgroundErrors::from_flank_sums(sums);
             let normal = samples.iter().find(|(s, _)| Some(*s) == self.normal).map(|(_, sample)| sample);
             let mut results: Vec<ChangeResult> = Vec::new();
-            for (index, change) in changes.iter().enumerate().filter(|(i, _)| trackable.contains(i)) {
-                let observations: Vec<JunctionObservations<'_>> = by_change[&index]
-                    .iter()
-                    .map(|&p| JunctionObservations {
+            for (index, change) in changes.iter().enumerate().filter(|(i, _)| trackable[*i]) {
+                // Junctions have the order of their changes.
+                let [from, to] = [index, index + 1].map(|i| junctions.partition_point(|p| p.change < i));
+                let observations: Vec<JunctionObservations<'_>> = (from..to)
+                    .map(|p| JunctionObservations {
                         molecules: &counted[p].0,
                         error_rates: background.error_rates_of_junction(&junctions[p], counted[p].1.as_ref()),
                         downsampling_factor: depths.downsampling_factor(p, number),
@@ -342,26 +325,20 @@ impl TrackingJob {
     }
 }
 
-/// Moves the changes at positions that the reference lacks from `changes` to `untracked`. `windows` are the reference
-/// ranges of all changes. Returns those of each remaining change.
+/// Moves the changes at positions that the reference lacks from `changes` to `untracked`. `reference` has the ranges of
+/// all changes.
 ///
 /// # Errors
 /// REF of a record differs from the reference, or the reference lacks most contigs of the records.
-fn keep_changes_on_reference<'a>(
+fn keep_changes_on_reference(
     changes: &mut Vec<TrackedChange>,
     untracked: &mut Vec<UntrackedChange>,
-    mut windows: &'a [ReferenceWindow],
-) -> Result<Vec<&'a [ReferenceWindow]>, Error> {
-    let (num_changes, mut unknown_contigs) = (changes.len(), Vec::new());
-    let (mut kept, mut windows_kept) = (Vec::new(), Vec::new());
+    reference: &ReferenceWindows,
+) -> Result<(), Error> {
+    let (num_changes, mut unknown_contigs, mut kept) = (changes.len(), Vec::new(), Vec::new());
     for change in changes.drain(..) {
-        let (own, rest) = windows.split_at(2 * change.junctions.len() + 1);
-        windows = rest;
-        match find_misfit(&change, own)? {
-            None => {
-                kept.push(change);
-                windows_kept.push(own);
-            }
+        match find_misfit(&change, &windows_of_change(&change, reference))? {
+            None => kept.push(change),
             Some(reason) => {
                 unknown_contigs.extend((reason == REASON_UNKNOWN_CONTIG).then(|| change.record.display_name()));
                 untracked.push(UntrackedChange { record: change.record, reason });
@@ -378,15 +355,52 @@ fn keep_changes_on_reference<'a>(
             unknown_contigs.len()
         )));
     }
-    Ok(windows_kept)
+    Ok(())
+}
+
+/// The reference ranges of a change, as requested by [`tracked_junction::window_requests`].
+fn windows_of_change<'a>(change: &TrackedChange, reference: &'a ReferenceWindows) -> Vec<ReferenceWindow<'a>> {
+    let requests: Vec<ReferenceWindowRequest> = tracked_junction::window_requests(change);
+    requests.iter().map(|request| reference.window(request)).collect()
+}
+
+/// Converts the VCF records to distinct changes.
+fn parse_records(records: Vec<VcfAlleleRecord>) -> Result<ParsedRecords, Error> {
+    let (mut keys, mut understood) = (HashMap::new(), ParsedRecords::default());
+    for record in records {
+        let position = record.file_position;
+        match TrackedChange::from_record(record)? {
+            Ok(change) => match keys.entry(change.canonical_junctions()) {
+                Entry::Occupied(known) => understood.repeated.push([position, *known.get()]),
+                Entry::Vacant(new) => {
+                    new.insert(position);
+                    understood.changes.push(change);
+                }
+            },
+            Err((record, why)) => understood.untracked.push(UntrackedChange { record, reason: why }),
+        }
+    }
+    Ok(understood)
+}
+
+/// Joins the evidence of all threads, without the pairs that downsampling leaves out, and sorts it.
+fn sort_evidence(
+    mut by_thread: impl Iterator<Item = Vec<JunctionPairEvidence>>,
+    depths: &JunctionDepths,
+) -> Vec<JunctionPairEvidence> {
+    let mut evidence = by_thread.next().unwrap_or_default();
+    by_thread.for_each(|mut of_thread| evidence.append(&mut of_thread));
+    evidence.retain(|pair| depths.is_pair_kept(pair));
+    evidence.sort_unstable();
+    evidence
 }
 
 /// Returns why a change cannot be tracked if the reference lacks a contig or a position of its record and breakends;
-/// otherwise `None`. `windows` are the reference ranges requested by [`tracked_junction::window_requests`].
+/// otherwise `None`. `windows` are the reference ranges of the change.
 ///
 /// # Errors
 /// REF of the record differs from the reference.
-fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<Option<&'static str>, Error> {
+fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow<'_>]) -> Result<Option<&'static str>, Error> {
     let record = &change.record;
     let own = &windows[windows.len() - 1];
     if !own.is_present {
@@ -395,7 +409,7 @@ fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<Op
     if own.bases.is_empty() {
         return Ok(Some(REASON_BEYOND_CONTIG));
     }
-    if let Some(reference) = &change.reference {
+    if let Some(reference) = change.expected_reference() {
         let same = |(a, b): (&u8, &u8)| a == b || *b == b'N' || !b"ACGT".contains(a);
         if own.bases.len() < reference.len() || !own.bases.iter().zip(reference.as_bytes()).all(same) {
             let here = String::from_utf8_lossy(&own.bases[..own.bases.len().min(24)]).into_owned();
@@ -411,7 +425,7 @@ fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow]) -> Result<Op
         if !window.is_present {
             return Ok(Some(REASON_UNKNOWN_CONTIG));
         }
-        if window.bases_in_range(end.pos, end.pos + 1).is_empty() && change.reference.is_none() {
+        if window.bases_in_range(end.pos, end.pos + 1).is_empty() && !change.has_sequence_alleles {
             return Ok(Some(REASON_BEYOND_CONTIG));
         }
     }

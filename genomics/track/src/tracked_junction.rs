@@ -20,15 +20,13 @@ pub(crate) struct TrackedJunction {
     /// Class of the change: SNV, MNV, indel or structural variant.
     pub class: ChangeClass,
     /// The sequence with the change: left side, inserted bases, right side.
-    pub alternative: Vec<u8>,
+    pub alternative: Box<[u8]>,
+    /// The sequences of the reference on both sides; where they overlap their bases are stored once.
+    reference: Box<[u8]>,
     /// Positions in `alternative`: end of the left side, and start of the right side.
     pub side_bounds: [usize; 2],
-    /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
-    /// `None` without a left side.
-    pub left: Option<(Vec<u8>, usize)>,
-    /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
-    /// `None` without a right side.
-    pub right: Option<(Vec<u8>, usize)>,
+    left: Option<ReferenceSide>,
+    right: Option<ReferenceSide>,
     /// Number of reference bases between both sides, if the right side follows the left one within 50 bases. Otherwise
     /// `None`: the sides are separate loci.
     pub deleted_len: Option<usize>,
@@ -37,6 +35,15 @@ pub(crate) struct TrackedJunction {
     pub affected_positions: u128,
     /// If the change alters the length of a tandem repeat: length of its unit and of the repeat, in bases.
     pub repeat: Option<(usize, usize)>,
+}
+
+/// The reference on one side of a junction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct ReferenceSide {
+    /// First position in [`TrackedJunction::reference`], and position after the last one.
+    range: [u32; 2],
+    /// Number of bases of the range before the junction.
+    num_before: u32,
 }
 
 /// Number of positions on each side of a substitution at which errors are counted.
@@ -49,6 +56,22 @@ impl TrackedJunction {
         self.deleted_len == Some(self.side_bounds[1] - self.side_bounds[0])
     }
 
+    /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
+    /// `None` without a left side.
+    pub fn left(&self) -> Option<(&[u8], usize)> {
+        self.left.map(|side| self.bases_of_side(side))
+    }
+
+    /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
+    /// `None` without a right side.
+    pub fn right(&self) -> Option<(&[u8], usize)> {
+        self.right.map(|side| self.bases_of_side(side))
+    }
+
+    fn bases_of_side(&self, ReferenceSide { range: [from, to], num_before }: ReferenceSide) -> (&[u8], usize) {
+        (&self.reference[from as usize..to as usize], num_before as usize)
+    }
+
     /// Number of bases of `alternative` between the left and the right side.
     pub fn num_inserted_bases(&self) -> usize {
         self.side_bounds[1] - self.side_bounds[0]
@@ -59,15 +82,15 @@ impl TrackedJunction {
 pub(crate) fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
     let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
-        from: (end.pos + 1).saturating_sub(2 * JUNCTION_FLANK_BASES),
-        to: end.pos + 2 * JUNCTION_FLANK_BASES,
+        from: end.pos.saturating_sub(JUNCTION_FLANK_BASES),
+        to: end.pos + 1 + JUNCTION_FLANK_BASES,
     };
     let record = &change.record;
     let start = record.pos - 1;
     let own = ReferenceWindowRequest {
         chrom: record.chrom.clone(),
         from: start,
-        to: start + change.reference.as_ref().map_or(1, String::len),
+        to: start + change.expected_reference().map_or(1, str::len),
     };
     let nothing = || ReferenceWindowRequest { chrom: record.chrom.clone(), from: start, to: start };
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
@@ -75,7 +98,7 @@ pub(crate) fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequ
 }
 
 /// The kept bases at a breakend, and the reference bases beyond it, both in the direction towards the junction.
-fn breakend_sides(end: &Breakend, window: &ReferenceWindow) -> [Vec<u8>; 2] {
+fn breakend_sides(end: &Breakend, window: &ReferenceWindow<'_>) -> [Vec<u8>; 2] {
     let (before, behind) = match end.side {
         RetainedSide::Left => (
             end.pos + 1 - JUNCTION_FLANK_BASES.min(end.pos + 1)..end.pos + 1,
@@ -101,27 +124,32 @@ pub(crate) fn build_junction(
     change: usize,
     known_change: &TrackedChange,
     junction: &Junction,
-    windows: [&ReferenceWindow; 2],
+    windows: [ReferenceWindow<'_>; 2],
     changed_positions: &BTreeSet<usize>,
 ) -> TrackedJunction {
     let [from, to] = [&junction.from, &junction.to];
-    let first = from.as_ref().map(|end| breakend_sides(end, windows[0]));
+    let first = from.as_ref().map(|end| breakend_sides(end, &windows[0]));
     let second = to.as_ref().map(|end| {
         // Read away from the junction: reverse-complemented.
-        let [kept, beyond] = breakend_sides(end, windows[1]);
+        let [kept, beyond] = breakend_sides(end, &windows[1]);
         [genuma_reads::dna::reverse_complement(&kept), genuma_reads::dna::reverse_complement(&beyond)]
     });
     let part = |side: &Option<[Vec<u8>; 2]>, i: usize| side.as_ref().map_or(Vec::new(), |s| s[i].clone());
     let cut = part(&first, 0).len();
     let alternative = [part(&first, 0), junction.inserted.clone(), part(&second, 0)].concat();
+    let deleted_len = junction.num_deleted_bases_if_small();
+    let left = first.map(|[kept, beyond]| ([&kept[..], &beyond].concat(), kept.len()));
+    let right = second.map(|[kept, beyond]| ([&beyond[..], &kept].concat(), beyond.len()));
+    let (reference, [left, right]) = join_sides(left, right, deleted_len);
     let mut junction_sequences = TrackedJunction {
         change,
         class: known_change.class,
-        alternative,
+        alternative: alternative.into(),
+        reference,
         side_bounds: [cut, cut + junction.inserted.len()],
-        left: first.as_ref().map(|[kept, beyond]| ([&kept[..], beyond].concat(), kept.len())),
-        right: second.as_ref().map(|[kept, beyond]| ([&beyond[..], kept].concat(), beyond.len())),
-        deleted_len: junction.num_deleted_bases_if_small(),
+        left,
+        right,
+        deleted_len,
         affected_positions: 0,
         repeat: None,
     };
@@ -135,14 +163,37 @@ pub(crate) fn build_junction(
     junction_sequences
 }
 
+/// Joins the reference sequences of both sides, each with its number of bases before the junction. If `deleted_len`
+/// bases of one sequence are between the sides, their common bases are stored once.
+fn join_sides(
+    left: Option<(Vec<u8>, usize)>,
+    right: Option<(Vec<u8>, usize)>,
+    deleted_len: Option<usize>,
+) -> (Box<[u8]>, [Option<ReferenceSide>; 2]) {
+    let side = |from: usize, len: usize, num_before: usize| {
+        let [from, to, num_before] = [from, from + len, num_before].map(|at| at as u32);
+        ReferenceSide { range: [from, to], num_before }
+    };
+    let left_side = left.as_ref().map(|(seq, cut)| side(0, seq.len(), *cut));
+    let (mut bases, left_cut) = left.unwrap_or_default();
+    let Some((seq, cut)) = right else { return (bases.into(), [left_side, None]) };
+    // Position of the first base of the right side's sequence in that of the left side.
+    let start = deleted_len.and_then(|gap| (left_cut + gap).checked_sub(cut)).unwrap_or(bases.len()).min(bases.len());
+    let num_shared = (bases.len() - start).min(seq.len());
+    bases.extend_from_slice(&seq[num_shared..]);
+    (bases.into(), [left_side, Some(side(start, seq.len(), cut))])
+}
+
 /// Finds the tandem repeat whose length the change alters: length of its unit, and length of the repeat in the longer
 /// allele. `None` if there is none.
 fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, usize)> {
     let (gap, inserted, (seq, cut)) =
-        (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left.as_ref()?);
+        (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left()?);
     let (longer, from, changed) = match (gap, inserted) {
-        (gap, 0) if gap > 0 => (seq, *cut, gap),
-        (0, inserted) if inserted > 0 => (&junction_sequences.alternative, junction_sequences.side_bounds[0], inserted),
+        (gap, 0) if gap > 0 => (seq, cut, gap),
+        (0, inserted) if inserted > 0 => {
+            (&*junction_sequences.alternative, junction_sequences.side_bounds[0], inserted)
+        }
         _ => return None,
     };
     let bases = longer.get(from..from + changed)?;
@@ -174,17 +225,14 @@ mod tests {
 
     fn places(record: VcfAlleleRecord, touched: &[usize]) -> Vec<TrackedJunction> {
         let change = TrackedChange::from_record(VcfAlleleRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
-        let windows: Vec<ReferenceWindow> = window_requests(&change)
+        let genome = genome();
+        let windows: Vec<ReferenceWindow<'_>> = window_requests(&change)
             .iter()
-            .map(|w| ReferenceWindow {
-                start: w.from,
-                bases: genome()[w.from..w.to.min(1000)].to_vec(),
-                is_present: true,
-            })
+            .map(|w| ReferenceWindow { start: w.from, bases: &genome[w.from..w.to.min(1000)], is_present: true })
             .collect();
         let touched = touched.iter().copied().collect();
         let each = change.junctions.iter().enumerate();
-        each.map(|(j, junction)| build_junction(0, &change, junction, [&windows[2 * j], &windows[2 * j + 1]], &touched))
+        each.map(|(j, junction)| build_junction(0, &change, junction, [windows[2 * j], windows[2 * j + 1]], &touched))
             .collect()
     }
 
@@ -197,9 +245,10 @@ mod tests {
             VcfAlleleRecord { pos: 300, reference: base(299), alternate: other.into(), ..VcfAlleleRecord::default() };
         let [place] = &places(snv, &[235, 290, 299, 362, 363])[..] else { panic!("one place") };
         assert!(place.is_substitution() && place.repeat.is_none());
-        assert_eq!(place.alternative, [&g[139..299], other.as_bytes(), &g[300..460]].concat());
-        assert_eq!(place.left.as_ref().unwrap().0, g[139..459]);
-        assert_eq!(place.right.as_ref().unwrap(), &(g[140..460].to_vec(), 160));
+        assert_eq!(*place.alternative, *[&g[139..299], other.as_bytes(), &g[300..460]].concat());
+        assert_eq!(place.left(), Some((&g[139..459], 160)));
+        assert_eq!(place.right(), Some((&g[140..460], 160)));
+        assert_eq!(*place.reference, g[139..460]);
         assert_eq!(place.affected_positions, 1 | 1 << 55 | 1 << 64 | 1 << 127);
         // At the end of the sequence there are fewer bases.
         let last =
@@ -237,10 +286,10 @@ mod tests {
         };
         let [one, two] = &places(record, &[])[..] else { panic!("two places") };
         let turned = genuma_reads::dna::reverse_complement(&g[540..700]);
-        assert_eq!(one.alternative, [&g[140..300], &turned].concat());
-        assert_eq!(one.left.as_ref().unwrap().0, g[140..460]);
-        assert_eq!(one.right.as_ref().unwrap().0, genuma_reads::dna::reverse_complement(&g[540..860]));
-        assert_eq!(two.alternative, [&genuma_reads::dna::reverse_complement(&g[300..460]), &g[700..860]].concat());
+        assert_eq!(*one.alternative, *[&g[140..300], &turned].concat());
+        assert_eq!(*one.left().unwrap().0, g[140..460]);
+        assert_eq!(*one.right().unwrap().0, *genuma_reads::dna::reverse_complement(&g[540..860]));
+        assert_eq!(*two.alternative, *[&genuma_reads::dna::reverse_complement(&g[300..460]), &g[700..860]].concat());
         assert!(one.deleted_len.is_none());
     }
 }

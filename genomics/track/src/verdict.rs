@@ -175,7 +175,7 @@ pub(crate) fn judge_change(
     observations: &[JunctionObservations<'_>],
     normal: Option<&ChangeResult>,
 ) -> ChangeResult {
-    let mut evidence = Vec::new();
+    let mut evidence = Vec::with_capacity(2 * observations.len());
     for JunctionObservations { molecules: votes, error_rates: local, .. } in observations {
         for side in 0..2 {
             let mut rate = local.rates[side];

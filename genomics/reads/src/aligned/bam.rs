@@ -3,11 +3,12 @@
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use crate::bgzf;
 use crate::error::{Error, FileFault, RecordFault};
 use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
-use super::eof_marker::check_eof_marker;
+use super::eof_marker::warn_if_no_eof_marker;
 use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
@@ -41,9 +42,9 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
     /// Opens a BAM file and reads its header.
     ///
     /// # Errors
-    /// The file cannot be read, is not BAM, or has no end-of-file marker; its header is damaged.
+    /// The file cannot be read, is not BAM, or ends inside a block; its header is damaged.
     pub(super) fn open(path: &Path, progress: M, access: FileReadOptions) -> Result<Self, Error> {
-        check_eof_marker(path, &EOF_BLOCK)?;
+        warn_if_no_eof_marker(path, &EOF_BLOCK, |file| bgzf::ends_with_whole_block(&file))?;
         let inflate = Decompressor::open(path, progress, &FileReadOptions { required_end: &EOF_BLOCK, ..access })?;
         let mut bam = BamFileReader {
             path: path.into(),

@@ -27,9 +27,11 @@ use crate::tags::{CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
 
-use super::cram_container::{ContainerHeaders, SliceHeader, add_base_and_quality_series, read_container_bytes};
+use super::cram_container::{
+    ContainerHeaders, SliceHeader, add_base_and_quality_series, ends_with_whole_container, read_container_bytes,
+};
 use super::cram_reference::CramReference;
-use super::eof_marker::check_eof_marker;
+use super::eof_marker::warn_if_no_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields, flag};
 use super::reference_cache::ReferenceSearchPath;
@@ -60,6 +62,8 @@ pub(super) struct CramFileReader<M> {
     records_read: u64,
     /// Bytes of the container that was read last.
     container_bytes: Vec<u8>,
+    /// Whether the file must end with the marker: it is a pipe, or was found to have the marker.
+    ends_with_marker: bool,
 }
 
 /// Header of the file and reference, which are needed to decode its containers.
@@ -157,7 +161,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         {
             return Err(Error::error_in_file(path, FileFault::CramVersion { major, minor }));
         }
-        check_eof_marker(path, &EOF_CONTAINER)?;
+        let ends_with_marker = warn_if_no_eof_marker(path, &EOF_CONTAINER, |file| ends_with_whole_container(&file))?;
         let mut reader = Reader::new(disk);
         // The decoder may panic on damaged or crafted data.
         let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));
@@ -186,6 +190,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             context: Arc::new(DecodeContext { header, reference, blank_reference, genome: genome.clone() }),
             records_read: 0,
             container_bytes: Vec::new(),
+            ends_with_marker,
         })
     }
 
@@ -195,6 +200,13 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     /// The file cannot be read, is damaged, or has no end-of-file marker.
     pub(super) fn read_container(&mut self, packed: &mut Option<EncodedContainer>) -> Result<bool, Error> {
         let (shared, first) = (self.context.clone(), self.records_read + 1);
+        if !self.ends_with_marker {
+            let rest = self.reader.get_mut().fill_buf();
+            if rest.map_err(|source| Error::Read { path: self.path.clone(), source })?.is_empty() {
+                *packed = None;
+                return Ok(false);
+            }
+        }
         let container = packed.take().map_or_else(Container::default, |packed| packed.container);
         let EncodedContainer { container, layout, .. } = packed.insert(EncodedContainer {
             context: shared,

@@ -3,7 +3,8 @@
 //! MD5 sums of reference sequences, and which records store their qualities.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use flate2::Crc;
@@ -19,6 +20,8 @@ const MIN_RECORD_LIMIT: u64 = 1 << 16;
 /// Maximum number of records per byte of the decompressed blocks of a slice.
 const MAX_RECORDS_PER_BYTE: u64 = 8;
 
+/// Number of bytes of a file before its first container: magic, version and identifier.
+const FILE_DEFINITION_BYTES: u64 = 26;
 /// Number of bytes of a container's length.
 const LENGTH_BYTES: usize = 4;
 /// Number of bytes of a container or block header's CRC32.
@@ -72,6 +75,31 @@ fn invalid(why: impl Into<String>) -> io::Error {
 /// # Errors
 /// The input cannot be read, ends inside the container, or states an invalid size.
 pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let length = read_container_header(input, bytes)?;
+    read_exactly(input, length, bytes)
+}
+
+/// Whether a CRAM file ends with a whole container. Reads only the headers of the containers.
+pub(super) fn ends_with_whole_container(file: &File) -> io::Result<bool> {
+    let file_bytes = file.metadata()?.len();
+    let mut input = BufReader::new(file);
+    input.seek(SeekFrom::Start(FILE_DEFINITION_BYTES))?;
+    let (mut header, mut end) = (Vec::new(), FILE_DEFINITION_BYTES);
+    while end < file_bytes {
+        match read_container_header(&mut input, &mut header) {
+            Ok(length) => end += header.len() as u64 + length,
+            Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
+                return Ok(false);
+            }
+            Err(e) => return Err(e),
+        }
+        input.seek(SeekFrom::Start(end))?;
+    }
+    Ok(end == file_bytes)
+}
+
+/// Reads the header of the next container into `bytes`. Returns the number of bytes of its blocks.
+fn read_container_header(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
     bytes.clear();
     read_exactly(input, LENGTH_BYTES as u64, bytes)?;
     let length = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -92,7 +120,7 @@ pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>
         read_itf8_bytes(input, bytes)?;
     }
     read_exactly(input, CRC_BYTES as u64, bytes)?;
-    read_exactly(input, length, bytes)
+    Ok(length)
 }
 
 /// Appends `length` bytes of the input to `bytes`.

@@ -77,6 +77,16 @@ pub fn read_vcf_text(path: &Path) -> Result<String> {
 /// Returns an error if the text is not VCF or has a malformed line.
 pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
     let mut records = vec![];
+    for_each_vcf_record(text, path, |record| records.push(record))?;
+    Ok(records)
+}
+
+/// Parses the text of a VCF file like [`parse_vcf`], and calls `each` with one record after the other. For files with
+/// more records than fit into memory with all of their INFO fields.
+///
+/// # Errors
+/// Returns an error if the text is not VCF or has a malformed line.
+pub fn for_each_vcf_record(text: &str, path: &Path, mut each: impl FnMut(VcfRecord)) -> Result<()> {
     let (mut header, mut tumour) = (false, TumourColumn::default());
     for (i, line) in text.lines().enumerate() {
         let fail = |what: &str| Error::Format { path: path.into(), line: i as u64 + 1, what: what.into() };
@@ -105,7 +115,7 @@ pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
         // `.`, `*` and the like are no alternate alleles.
         let new = |alternate: &&str| !matches!(*alternate, "." | "*" | "<*>" | "<NON_REF>");
         for (allele, alternate) in alternates.split(',').enumerate().filter(|(_, a)| new(a)) {
-            records.push(VcfRecord {
+            each(VcfRecord {
                 chrom: chrom.to_owned(),
                 pos,
                 id: id.to_owned(),
@@ -127,7 +137,7 @@ pub fn parse_vcf(text: &str, path: &Path) -> Result<Vec<VcfRecord>> {
             what: "the file is empty; expected a VCF file".into(),
         });
     }
-    Ok(records)
+    Ok(())
 }
 
 /// Finds the sample column of the tumour and reads allele fractions from it.
