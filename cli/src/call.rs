@@ -330,6 +330,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
+        let mut warnings = warnings;
+        warnings.extend(check_headers_of_pipes(&job, args.warning_rule())?);
         let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
@@ -412,6 +414,31 @@ fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
+/// Checks the headers of aligned reads against the reference. Returns the warnings to write into the results.
+///
+/// # Errors
+/// A header cannot be read; or a header contradicts the reference, and `rule` does not accept that.
+fn check_headers(
+    lanes: &[Lane],
+    reference: &Reference,
+    path: &Path,
+    rule: BlockingWarnings,
+) -> anyhow::Result<Vec<ResultWarning>> {
+    let warnings = header_check::find_header_reference_mismatches(lanes, reference, path)?;
+    result_check::check_no_blocking_warnings(&warnings, rule)?;
+    warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
+    Ok(warnings)
+}
+
+/// [`check_headers`] for the lanes from pipes, whose headers are known when the reads have been read.
+fn check_headers_of_pipes(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<Vec<ResultWarning>> {
+    let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
+    match &job.reference {
+        Some(path) if !lanes.is_empty() => check_headers(&lanes, &Reference::read_fasta_file(path)?, path, rule),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
 /// the reference (`None` without one), and the warnings to write into the results.
 ///
@@ -432,9 +459,7 @@ fn check_inputs(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<(Option
     }
     let Some(path) = &job.reference else { return Ok((None, Vec::new())) };
     let reference = Reference::read_fasta_file(path)?;
-    let warnings = header_check::find_header_reference_mismatches(&job.lanes, &reference, path)?;
-    result_check::check_no_blocking_warnings(&warnings, rule)?;
-    warnings.iter().filter(|warning| !warning.withholds_results).for_each(|warning| warn!("{}", warning.message));
+    let warnings = check_headers(&job.lanes, &reference, path, rule)?;
     if let Some(option) = &job.targets {
         log_targets(option, &option.read_targets(&reference)?);
     }

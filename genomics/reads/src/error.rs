@@ -243,6 +243,14 @@ pub enum FileFault {
     /// The header of a BAM, CRAM or BINSEQ file is damaged; the field describes the damage.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
+    /// The read groups of a file that must be of one sample have several sample names.
+    #[error(
+        "has reads of several samples ({names}), but a file is taken as one sample: divide it by read group with `samtools split`, and give each sample its own files; or, if all are one sample, give their read groups the same SM with `samtools reheader`"
+    )]
+    SeveralSamples {
+        /// The sample names (`SM`), separated by commas.
+        names: String,
+    },
     /// A read without base qualities.
     #[error("read \"{name}\" has no qualities: give reads with qualities")]
     NoQualities {

@@ -169,6 +169,11 @@ impl Lane {
         !matches!(self.files, LaneFiles::Aligned(_) | LaneFiles::Reference(_))
     }
 
+    /// Whether the file of the lane is BAM, CRAM or BINSEQ.
+    pub fn is_aligned(&self) -> bool {
+        matches!(self.files, LaneFiles::Aligned(_))
+    }
+
     /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined
     /// count as regular files.
     pub fn has_pipe(&self) -> bool {

@@ -12,8 +12,9 @@ use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
+use super::header::AlignedHeader;
 use super::{bam, cbq, cram, vbq};
-use crate::record_counts::{RecordCounts, SharedRecordCounts};
+use crate::record_counts::{RecordCounts, SharedOnce, SharedRecordCounts};
 
 /// Maximum number of bytes at the start of a file that are read to recognise the format.
 const MAX_HEAD_BYTES: u64 = 4096;
@@ -85,6 +86,9 @@ pub struct AlignedInput {
     pub options: AlignedOptions,
     #[serde(skip)]
     counts: SharedRecordCounts,
+    /// Header of a pipe, which is set when the pipe is opened for reading.
+    #[serde(skip)]
+    pub(super) pipe_header: SharedOnce<AlignedHeader>,
 }
 
 /// Options for reading BAM, CRAM and BINSEQ files.
@@ -96,19 +100,25 @@ pub struct AlignedOptions {
     pub temp_folder: Option<PathBuf>,
     /// The reference that CRAM files refer to.
     pub reference: CramReference,
+    /// Whether a file with read groups of several samples (`@RG`, `SM`) is refused. The steps of a distributed call do
+    /// not check it again.
+    #[serde(skip)]
+    pub requires_one_sample: bool,
 }
 
 impl Default for AlignedOptions {
-    /// Mates are paired, and CRAM has no reference.
+    /// Mates are paired, CRAM has no reference, and a file may have reads of several samples.
     fn default() -> Self {
-        AlignedOptions { pair_mates: true, temp_folder: None, reference: CramReference::default() }
+        let reference = CramReference::default();
+        AlignedOptions { pair_mates: true, temp_folder: None, reference, requires_one_sample: false }
     }
 }
 
 impl AlignedInput {
     /// A file to be read with these options. Does not access the file.
     pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
-        AlignedInput { path: path.into(), options, counts: SharedRecordCounts::default() }
+        let (counts, pipe_header) = (SharedRecordCounts::default(), SharedOnce::default());
+        AlignedInput { path: path.into(), options, counts, pipe_header }
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file (aligned or not), or a pipe with BAM or CRAM, recognised by the
