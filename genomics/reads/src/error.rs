@@ -271,9 +271,12 @@ pub enum FileFault {
     /// A targets file without an interval.
     #[error("has no targets: give BED or an interval list with at least one interval")]
     NoTargets,
-    /// The input is a folder, pipe or device, but must be a regular file because it is read more than once.
+    /// The input is a pipe or device, but must be a regular file because it is read more than once.
     #[error("is not a regular file: reads are read twice, so save them to a file first")]
     NotRegular,
+    /// The input is a folder.
+    #[error("is a folder: give the files in it")]
+    Folder,
     /// The file has another format, recognised by its first bytes.
     #[error("is {found}, not {wanted}: {remedy}")]
     Format {
@@ -344,6 +347,11 @@ pub enum RecordFault {
     /// The third line of the record does not start with `+`.
     #[error("its third line starts with {0} instead of '+': FASTQ must have four lines per record; check the file")]
     MissingPlusLine(ByteForDisplay),
+    /// The sequence continues on the third line of the record.
+    #[error(
+        "its sequence has several lines, but FASTQ must have four lines per record: join the lines with seqtk seq -l 0"
+    )]
+    SeveralSequenceLines,
     /// Sequence and quality string have different lengths.
     #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]
     LengthMismatch {

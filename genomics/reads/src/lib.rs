@@ -88,11 +88,11 @@ pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, He
 pub use check::{check_lanes, check_lanes_for_one_pass, remove_empty_lanes};
 pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
 pub use estimate::ReadEstimate;
+pub use fastq::check_no_other_format;
 pub use file_span::{FileSpan, VirtualOffset};
 pub use inline_umi::InlineUmis;
 pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};
 pub use pair_batch::{Mate, PairBatch, ReadPair};
-pub use pipe::check_file_exists;
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};
