@@ -288,6 +288,8 @@ fn decode_container(
                 .map_err(|()| Error::error_in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
             layout.add_missing_blocks(&mut external);
             let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
+            let are_all_stored = stored.as_ref().is_none_or(|stored| !stored.contains(&false));
+            let is_shifted = !are_all_stored && layout.shift_qualities(&mut external);
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
@@ -308,7 +310,8 @@ fn decode_container(
                 seq.clear();
                 seq.extend(record.sequence().iter().map(|base| base.to_ascii_uppercase()));
                 let is_stored = stored.as_ref().and_then(|stored| stored.get(in_slice).copied()).unwrap_or(true);
-                collect_qualities(record, seq.len(), is_stored, &mut qual).map_err(to_error)?;
+                collect_qualities(record, seq.len(), &mut qual).map_err(to_error)?;
+                restore_qualities(&mut qual, is_stored, is_shifted);
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
                 let tags = record.data();
                 let value = |tag: Tag| match tags.get(&tag).filter(|_| uses_umi_tags).transpose() {
@@ -396,29 +399,32 @@ fn encode_array<T, const N: usize>(
     Ok(())
 }
 
-/// Replaces `qual` by the qualities of a record with `bases` bases. If a record does not store all its qualities
-/// (`is_stored` is false), the decoder returns 0 for each missing quality. As in htslib, `qual` is then empty if all
-/// are 0; otherwise each 0 becomes [`DEFAULT_QUALITY`].
-fn collect_qualities(
-    record: &noodles_cram::Record<'_>,
-    bases: usize,
-    is_stored: bool,
-    qual: &mut Vec<u8>,
-) -> io::Result<()> {
+/// Replaces `qual` by the qualities of a record with `bases` bases, as the decoder returns them.
+fn collect_qualities(record: &noodles_cram::Record<'_>, bases: usize, qual: &mut Vec<u8>) -> io::Result<()> {
     qual.clear();
-    if bases == 0 {
-        return Ok(());
-    }
-    for score in record.quality_scores().iter() {
-        qual.push(score?);
-    }
-    if !is_stored {
-        match qual.iter().all(|score| *score == 0) {
-            true => qual.clear(),
-            false => qual.iter_mut().filter(|score| **score == 0).for_each(|score| *score = DEFAULT_QUALITY),
+    if bases > 0 {
+        for score in record.quality_scores().iter() {
+            qual.push(score?);
         }
     }
     Ok(())
+}
+
+/// Restores the qualities of a record. `is_shifted`: whether 1 was added to each quality that the file stores. The
+/// decoder returns 0 for each quality that is missing, because the record does not store all its qualities (`is_stored`
+/// is false). As in htslib, `qual` is then empty if all are missing; otherwise the missing ones become
+/// [`DEFAULT_QUALITY`]. Without the shift, a stored 0 counts as missing.
+fn restore_qualities(qual: &mut Vec<u8>, is_stored: bool, is_shifted: bool) {
+    if !is_stored && qual.iter().all(|score| *score == 0) {
+        return qual.clear();
+    }
+    for score in qual {
+        *score = match *score {
+            0 if !is_stored => DEFAULT_QUALITY,
+            score if is_shifted => score.wrapping_sub(1),
+            score => score,
+        };
+    }
 }
 
 /// Checks the MD5 sum of a reference that is embedded in a slice, and appends N for reads that extend beyond its end.
@@ -476,6 +482,23 @@ impl DecodeContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_missing_qualities_are_replaced() {
+        let restore = |qual: &[u8], is_stored, is_shifted| {
+            let mut qual = qual.to_vec();
+            restore_qualities(&mut qual, is_stored, is_shifted);
+            qual
+        };
+        // Shifted: 0 is missing, 1 is a stored 0.
+        assert_eq!(restore(&[0, 1, 41, 0], false, true), [30, 0, 40, 30]);
+        assert_eq!(restore(&[1, 1], false, true), [0, 0]);
+        assert_eq!(restore(&[0, 0], false, true), []);
+        assert_eq!(restore(&[1, 41, 0], true, true), [0, 40, 255]);
+        assert_eq!(restore(&[0, 41], false, false), [30, 41]);
+        assert_eq!(restore(&[0, 0], false, false), []);
+        assert_eq!(restore(&[0, 41], true, false), [0, 41]);
+    }
 
     #[test]
     fn texts_with_a_zero_byte_are_refused() {

@@ -34,6 +34,8 @@ pub(super) struct ContainerHeaders {
     /// Whether bases are stored as differences from a reference that is not in the file.
     pub(super) requires_reference: bool,
     record_flags: RecordFlagsEncoding,
+    /// Content ID of the external block that has only qualities of single bases (`QS`), if all qualities are there.
+    qualities_block: Option<i32>,
     /// Content IDs of the blocks that have data series.
     block_ids: Vec<i32>,
 }
@@ -243,6 +245,7 @@ impl ContainerHeaders {
             let series = read_data_series(&data)?;
             layout.requires_reference = requires_reference(&data)?;
             layout.record_flags = RecordFlagsEncoding::from_series(&series);
+            layout.qualities_block = find_qualities_block(&series);
             layout.block_ids = series.iter().filter_map(|series| series.block_id).collect();
         }
         Ok(layout)
@@ -256,6 +259,16 @@ impl ContainerHeaders {
                 blocks.push((*id, Cow::Borrowed(&[])));
             }
         }
+    }
+
+    /// Adds 1 to each quality of a slice, so that 0, which the decoder returns for a quality that is not stored, has no
+    /// other meaning. Returns whether it did: false if the qualities are not in one block of their own. `blocks` are the
+    /// decompressed external blocks of the slice by content ID.
+    pub(super) fn shift_qualities(&self, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> bool {
+        let block = blocks.iter_mut().find(|(content_id, _)| Some(*content_id) == self.qualities_block);
+        let Some((_, qualities)) = block else { return false };
+        qualities.to_mut().iter_mut().for_each(|quality| *quality = quality.wrapping_add(1));
+        true
     }
 
     /// Returns for each record of a slice whether all its qualities are stored. `blocks` are the decompressed external
@@ -363,6 +376,14 @@ fn read_data_series(compression_header: &[u8]) -> io::Result<Vec<DataSeries<'_>>
         all.push(series);
     }
     Ok(all)
+}
+
+/// Finds the block that has the values of `QS`, one after the other, and nothing else. `None` if there is none, or if
+/// there are also qualities of stretches of bases (`QQ`), which are in another block.
+fn find_qualities_block(all: &[DataSeries<'_>]) -> Option<i32> {
+    let id = all.iter().find(|series| series.key == b"QS")?.block_id?;
+    let is_alone = all.iter().filter(|series| series.block_id == Some(id)).count() == 1;
+    (is_alone && !all.iter().any(|series| series.key == b"QQ")).then_some(id)
 }
 
 impl RecordFlagsEncoding {
@@ -495,6 +516,21 @@ mod tests {
         let error = read_container_bytes(&mut &input[..], &mut bytes).expect_err("truncated");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(bytes.capacity() < 1 << 16, "{}", bytes.capacity());
+    }
+
+    #[test]
+    fn a_block_of_qualities_is_found_and_shifted() {
+        let series = |key: &'static [u8], block_id| DataSeries { key, block_id, constant: None };
+        let all = [series(b"QS", Some(12)), series(b"BA", Some(11))];
+        assert_eq!(find_qualities_block(&all), Some(12));
+        assert_eq!(find_qualities_block(&[series(b"QS", None)]), None);
+        assert_eq!(find_qualities_block(&[series(b"QS", Some(12)), series(b"BA", Some(12))]), None);
+        assert_eq!(find_qualities_block(&[series(b"QS", Some(12)), series(b"QQ", None)]), None);
+        let layout = ContainerHeaders { qualities_block: Some(12), ..ContainerHeaders::default() };
+        let mut blocks = [(11, Cow::Borrowed(&b"AC"[..])), (12, Cow::Borrowed(&[0, 40, 255][..]))];
+        assert!(layout.shift_qualities(&mut blocks));
+        assert_eq!((&*blocks[0].1, &*blocks[1].1), (&b"AC"[..], &[1, 41, 0][..]));
+        assert!(!ContainerHeaders::default().shift_qualities(&mut blocks));
     }
 
     #[test]
