@@ -234,6 +234,11 @@ pub enum FileFault {
         /// Name of the sequence.
         name: String,
     },
+    /// The header has no MD5 sum of the sequence in the field, and the slices that need its bases have none either.
+    #[error(
+        "sequence \"{0}\" has no M5 in the header, so the reference cannot be checked: add the M5 of the reference that the file was made with (samtools dict) to the @SQ lines with samtools reheader"
+    )]
+    ReferenceMd5Missing(String),
     /// The reference bases that are embedded in the CRAM file do not have the MD5 sum that the file states.
     #[error("has a damaged reference inside (checksums differ at record {record}): copy or make the file again")]
     EmbeddedReferenceDiffers {

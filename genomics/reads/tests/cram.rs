@@ -243,6 +243,38 @@ fn a_wrong_reference_is_refused_in_all_layouts() {
     }
 }
 
+/// Slices of several sequences have no checksum. Without those of the header a wrong reference is not noticed.
+#[test]
+fn a_reference_that_cannot_be_checked_is_refused() {
+    if is_missing() {
+        return;
+    }
+    let mut sample = Sample::new();
+    sample.add_ordinary(60);
+    for (layout, is_checked) in [
+        ("version=3.0,multi_seq_per_slice=1", false),
+        ("version=3.0,multi_seq_per_slice=1,no_ref=1", true),
+        ("version=3.0,multi_seq_per_slice=0,seqs_per_slice=1", true),
+    ] {
+        let cram = sample.cram(layout);
+        let expected = sample.read(&cram).expect("reads");
+        // The header as it was given has no M5.
+        let header = sample.sam.lines().filter(|line| line.starts_with('@')).map(|line| line.to_owned() + "\n");
+        let header = sample.folder.write("header.sam", header.collect::<String>());
+        let output =
+            Command::new("samtools").args(["reheader", text(&header), text(&cram)]).output().expect("samtools");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let bare = sample.folder.write("bare.cram", output.stdout);
+        match (sample.read(&bare), is_checked) {
+            (Ok(reads), true) => assert_eq!(reads, expected, "{layout}"),
+            (Err(error), false) => {
+                assert!(error.contains("bare.cram: sequence \"c") && error.contains("has no M5"), "{error}");
+            }
+            (result, _) => panic!("{layout}: {result:?}"),
+        }
+    }
+}
+
 fn crc(bytes: &[u8]) -> [u8; 4] {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);

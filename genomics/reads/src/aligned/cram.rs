@@ -295,10 +295,7 @@ fn decode_container(
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
             let records = records.map_err(to_error)?;
             if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
-                let mapped = |record: &noodles_cram::Record<'_>| record.flags().is_ok_and(|flags| !flags.is_unmapped());
-                let ids = records.iter().filter(|record| mapped(record));
-                let ids = ids.filter_map(|record| record.reference_sequence_id(&shared.header)?.ok());
-                shared.check_reference_md5(ids.collect()).map_err(to_error)?;
+                shared.check_reference_md5(&records).map_err(to_error)?;
             }
             for (in_slice, record) in records.iter().enumerate() {
                 let flags = record.flags().map_err(to_error)?.bits();
@@ -457,13 +454,21 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 }
 
 impl DecodeContext {
-    /// Compares the MD5 sums of the reference sequences with the indices `ids` with those of the header (`@SQ M5`),
-    /// where the header has them. Called for slices with records of several sequences, which store no MD5 sum.
-    fn check_reference_md5(&self, ids: BTreeSet<usize>) -> io::Result<()> {
-        for id in ids {
+    /// Compares the MD5 sums of the reference sequences of mapped records with those of the header (`@SQ M5`). Called
+    /// for slices with records of several sequences, which store no MD5 sum.
+    ///
+    /// # Errors
+    /// A sum differs, or the header has none although the reference is a file.
+    fn check_reference_md5(&self, records: &[noodles_cram::Record<'_>]) -> io::Result<()> {
+        let mapped = records.iter().filter(|record| record.flags().is_ok_and(|flags| !flags.is_unmapped()));
+        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.header)?.ok());
+        for id in ids.collect::<BTreeSet<_>>() {
             let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
-            let Some(expected) = map.other_fields().get(&MD5_CHECKSUM) else { continue };
-            self.genome.check_md5(name, map.length().get(), &expected.to_string())?;
+            match (map.other_fields().get(&MD5_CHECKSUM), self.genome.path()) {
+                (Some(expected), _) => self.genome.check_md5(name, map.length().get(), &expected.to_string())?,
+                (None, Some(_)) => return Err(io::Error::other(FileFault::ReferenceMd5Missing(name.to_string()))),
+                (None, None) => {}
+            }
         }
         Ok(())
     }
