@@ -242,9 +242,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let counting = args.counters.then(RunCounterRecorder::start);
     let target = args.parse_output()?;
     let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
-    let genome = CramReference::new(Some(args.reference.clone()));
-    let options =
-        AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
+    let options = AlignedOptions {
+        temp_folder: Some(args.work_folder()),
+        reference: CramReference::new(Some(args.reference.clone())),
+        max_slice_bytes: memory_limits::max_cram_slice_bytes(args.memory, args.threads),
+        ..AlignedOptions::default()
+    };
     let (lanes, layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
     let carried_tags = args.carried_tags(&lanes)?;
     let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&args.read_group, &lanes)?, lanes.len())?;

@@ -239,6 +239,16 @@ pub enum FileFault {
         "sequence \"{0}\" has no M5 in the header, so the reference cannot be checked: add the M5 of the reference that the file was made with (samtools dict) to the @SQ lines with samtools reheader"
     )]
     ReferenceMd5Missing(String),
+    /// A slice of a CRAM file needs more memory than a thread may use.
+    #[error(
+        "has a CRAM slice of {} MiB or more, but {} MiB are allowed: raise --memory, lower --threads, or make smaller slices with samtools view -C", slice_bytes >> 20, max_bytes >> 20
+    )]
+    SliceTooLarge {
+        /// Size of the decompressed data in bytes, as far as known.
+        slice_bytes: u64,
+        /// Maximum size in bytes.
+        max_bytes: u64,
+    },
     /// The reference bases that are embedded in the CRAM file do not have the MD5 sum that the file states.
     #[error("has a damaged reference inside (checksums differ at record {record}): copy or make the file again")]
     EmbeddedReferenceDiffers {

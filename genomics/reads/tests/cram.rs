@@ -323,7 +323,35 @@ fn lying_sizes_are_errors() {
     long[start..start + 4].copy_from_slice(&i32::MAX.to_le_bytes());
     let file = sample.folder.write("bad.cram", &long);
     let error = sample.read(&file).expect_err("too long");
-    assert!(error.contains("bad.cram: "), "{error}");
+    assert!(error.contains("bad.cram: ") && error.contains("goes beyond the end of the file"), "{error}");
+}
+
+/// Few bytes of CRAM can become many bytes of reads: the data of a slice are limited.
+#[test]
+fn large_slices_are_refused() {
+    if is_missing() {
+        return;
+    }
+    let mut sample = Sample::new();
+    for i in 0..100 {
+        // Bases of the reference without qualities take no bytes in the file.
+        let seq = sample.bases(0, 1 + i, 2000.min(CONTIG_BASES - i));
+        sample.add(0, 0, 1 + i, &format!("{}M", seq.len()), &seq, "*");
+    }
+    let cram = sample.cram("version=3.0");
+    let read = |max_slice_bytes| {
+        let reference = CramReference::new(Some(sample.reference.clone()));
+        let options = AlignedOptions { pair_mates: false, reference, max_slice_bytes, ..AlignedOptions::default() };
+        let lane = StreamLane::Aligned(AlignedInput::new(&cram, options));
+        let (_, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(100)));
+        error.map(|error| error.to_string())
+    };
+    assert_eq!(read(1 << 20), None);
+    // Less than the bases, and less than the blocks.
+    for max_slice_bytes in [100_000, 100] {
+        let error = read(max_slice_bytes).expect("too large");
+        assert!(error.contains("out.cram: has a CRAM slice of") && error.contains("raise --memory"), "{error}");
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKS
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
+use crate::pipe::is_regular_file;
 use crate::tags::{CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
@@ -60,6 +61,8 @@ pub(super) struct CramFileReader<M> {
     records_read: u64,
     /// Bytes of the container that was read last.
     container_bytes: Vec<u8>,
+    /// Whether the file is known to have an end-of-file marker, as regular files have.
+    has_eof_marker: bool,
 }
 
 /// Header of the file and reference, which are needed to decode its containers.
@@ -69,6 +72,8 @@ struct DecodeContext {
     /// Replaces the reference where records store all their bases, because the decoder requires a reference even then.
     blank_reference: Repository,
     genome: CramReference,
+    /// Maximum size in bytes of the decompressed data of a slice.
+    max_slice_bytes: u64,
 }
 
 /// A container that still has to be decoded.
@@ -139,7 +144,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         }
     }
 
-    /// Opens a file and reads its header.
+    /// Opens a file and reads its header. `max_slice_bytes` is the maximum size in bytes of the decompressed data of a
+    /// slice.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version or a damaged header, or has no end-of-file marker.
@@ -147,6 +153,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         path: &Path,
         progress: M,
         genome: &CramReference,
+        max_slice_bytes: u64,
         pipes: Option<&Arc<PipeReader>>,
     ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
@@ -179,13 +186,15 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         let sequences = sequences.collect();
         let blank_reference = Repository::new(BlankAdapter { lengths });
         let cache = ReferenceSearchPath::from_environment();
+        let genome = genome.clone();
         let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
         Ok(CramFileReader {
             path: path.into(),
             reader,
-            context: Arc::new(DecodeContext { header, reference, blank_reference, genome: genome.clone() }),
+            context: Arc::new(DecodeContext { header, reference, blank_reference, genome, max_slice_bytes }),
             records_read: 0,
             container_bytes: Vec::new(),
+            has_eof_marker: is_regular_file(path).map_err(unreadable)?,
         })
     }
 
@@ -202,9 +211,14 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             layout: ContainerHeaders::default(),
             first_record: first,
         });
-        let bytes = &mut self.container_bytes;
-        let read = read_container_bytes(self.reader.get_mut(), bytes).and_then(|()| {
-            *layout = ContainerHeaders::read(bytes)?;
+        let (bytes, max_slice_bytes) = (&mut self.container_bytes, self.context.max_slice_bytes);
+        let has_eof_marker = self.has_eof_marker;
+        let read = read_container_bytes(self.reader.get_mut(), bytes).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof if has_eof_marker => unfinished_container_error(bytes),
+            _ => e,
+        });
+        let read = read.and_then(|()| {
+            *layout = ContainerHeaders::read(bytes, max_slice_bytes)?;
             if let Some(completed) = add_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
@@ -218,7 +232,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
                 let fault = RecordFault::CramCorrupt(e.to_string());
                 Error::error_in_record(&self.path, self.records_read + 1, fault)
             }
-            _ => Error::Read { path: self.path.clone(), source: e },
+            _ => Error::from_io(&self.path, e),
         })?;
         if bytes == 0 {
             // Read the rest of the input, so that all bytes are counted.
@@ -234,6 +248,17 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     pub(super) fn num_bytes_read_ahead(&self) -> u64 {
         self.reader.get_ref().buffer().len() as u64
     }
+}
+
+/// The error for a container that does not end before the end-of-file container. `bytes` are those that the file has.
+fn unfinished_container_error(bytes: &[u8]) -> io::Error {
+    let message = match bytes.first_chunk() {
+        Some(length) => {
+            format!("a container of {} bytes goes beyond the end of the file", i32::from_le_bytes(*length))
+        }
+        None => "the end-of-file container is inside another container".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 impl EncodedContainer {
@@ -297,7 +322,10 @@ fn decode_container(
             if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
                 shared.check_reference_md5(&records).map_err(to_error)?;
             }
+            let mut slice_bytes = 0;
             for (in_slice, record) in records.iter().enumerate() {
+                slice_bytes += 2 * record.sequence().len() as u64;
+                shared.check_slice_bytes(slice_bytes).map_err(to_error)?;
                 let flags = record.flags().map_err(to_error)?.bits();
                 let cigar = record.cigar();
                 let mut clipped = false;
@@ -454,6 +482,15 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 }
 
 impl DecodeContext {
+    /// Checks the size of the decoded bases and qualities of a slice, so far.
+    fn check_slice_bytes(&self, slice_bytes: u64) -> io::Result<()> {
+        let max_bytes = self.max_slice_bytes;
+        match slice_bytes > max_bytes {
+            true => Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes, max_bytes })),
+            false => Ok(()),
+        }
+    }
+
     /// Compares the MD5 sums of the reference sequences of mapped records with those of the header (`@SQ M5`). Called
     /// for slices with records of several sequences, which store no MD5 sum.
     ///

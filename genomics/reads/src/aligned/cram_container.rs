@@ -9,9 +9,7 @@ use std::ops::Range;
 use flate2::Crc;
 use flate2::bufread::GzDecoder;
 
-/// Maximum total size in bytes of the decompressed blocks of one slice. Chosen: ten times the largest slice that
-/// samtools writes with its profile `archive` for reads of 250 bases.
-const MAX_SLICE_BYTES: u64 = 1 << 29;
+use crate::error::FileFault;
 
 /// Number of records that any slice may have. A larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
 /// decompressed blocks: a record takes less than a byte only if it has no name, qualities and bases. Chosen.
@@ -227,8 +225,9 @@ impl ContainerHeaders {
     /// Reads the headers in the bytes of a container. The layout of the end-of-file container is empty.
     ///
     /// # Errors
-    /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
-    pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerHeaders> {
+    /// An offset or a size is not inside the container; a slice has more records than any real one, or more than
+    /// `max_slice_bytes` bytes in decompressed blocks.
+    pub(super) fn read(bytes: &[u8], max_slice_bytes: u64) -> io::Result<ContainerHeaders> {
         let ContainerHeader { landmarks, blocks, .. } = ContainerHeader::read(bytes)?;
         let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
         let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
@@ -238,7 +237,8 @@ impl ContainerHeaders {
         if ranges.is_empty() {
             return Ok(ContainerHeaders::default());
         }
-        let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()])).collect::<io::Result<_>>()?;
+        let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()], max_slice_bytes));
+        let slices = slices.collect::<io::Result<_>>()?;
         let header = BlockHeader::read(&mut Fields::new(blocks))?;
         let mut layout = ContainerHeaders { slices, requires_reference: true, ..ContainerHeaders::default() };
         if let Some(data) = header.data()? {
@@ -294,7 +294,7 @@ impl ContainerHeaders {
 
 impl SliceHeader {
     /// Reads the header of a slice and the headers of its blocks.
-    fn read(bytes: &[u8]) -> io::Result<SliceHeader> {
+    fn read(bytes: &[u8], max_bytes: u64) -> io::Result<SliceHeader> {
         let mut blocks = Fields::new(bytes);
         let header = BlockHeader::read(&mut blocks)?;
         let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
@@ -313,8 +313,8 @@ impl SliceHeader {
         for _ in 0..num_blocks {
             decompressed += BlockHeader::read(&mut blocks)?.decompressed_bytes as u64;
         }
-        if decompressed > MAX_SLICE_BYTES {
-            return Err(invalid(format!("a slice of {decompressed} bytes, more than any real one")));
+        if decompressed > max_bytes {
+            return Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes: decompressed, max_bytes }));
         }
         if num_records as u64 > MIN_RECORD_LIMIT.max(MAX_RECORDS_PER_BYTE.saturating_mul(decompressed)) {
             return Err(invalid(format!("a slice of {num_records} records in {decompressed} bytes")));

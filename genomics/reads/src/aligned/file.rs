@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use flate2::{Decompress, FlushDecompress, Status};
@@ -104,13 +105,37 @@ pub struct AlignedOptions {
     /// not check it again.
     #[serde(skip)]
     pub requires_one_sample: bool,
+    /// Maximum size in bytes of the decompressed data of one CRAM slice (see [`AlignedOptions::cram_slice_limit`]).
+    #[serde(skip, default = "default_max_slice_bytes")]
+    pub max_slice_bytes: u64,
+}
+
+/// Range of the maximum size of a CRAM slice in bytes, whatever the memory. Chosen: the lower end is above the largest
+/// slice that samtools writes with its profile `archive` for reads of 250 bases, the upper end ten times that slice.
+const SLICE_LIMIT_BYTES: RangeInclusive<u64> = 64 << 20..=512 << 20;
+/// Maximum share of the memory budget, as a divisor, for the decompressed slices of all threads. Chosen: the decoder
+/// takes about three times the size of a slice.
+const SLICE_MEMORY_DIVISOR: u64 = 4;
+
+fn default_max_slice_bytes() -> u64 {
+    *SLICE_LIMIT_BYTES.end()
+}
+
+impl AlignedOptions {
+    /// The maximum size in bytes of a CRAM slice for a process with this memory budget in bytes and so many threads,
+    /// each of which decodes a slice.
+    pub fn cram_slice_limit(memory_bytes: u64, threads: usize) -> u64 {
+        let share = memory_bytes / (SLICE_MEMORY_DIVISOR * threads.max(1) as u64);
+        share.clamp(*SLICE_LIMIT_BYTES.start(), *SLICE_LIMIT_BYTES.end())
+    }
 }
 
 impl Default for AlignedOptions {
     /// Mates are paired, CRAM has no reference, and a file may have reads of several samples.
     fn default() -> Self {
         let reference = CramReference::default();
-        AlignedOptions { pair_mates: true, temp_folder: None, reference, requires_one_sample: false }
+        let max_slice_bytes = default_max_slice_bytes();
+        AlignedOptions { pair_mates: true, temp_folder: None, reference, requires_one_sample: false, max_slice_bytes }
     }
 }
 
@@ -153,5 +178,17 @@ impl AlignedInput {
     /// Sets the record counts. Reading the file again does not change them.
     pub(super) fn set_record_counts(&self, counts: RecordCounts) {
         self.counts.set(counts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_get_a_share_of_the_memory_within_limits() {
+        assert_eq!(AlignedOptions::cram_slice_limit(128 << 20, 1), 64 << 20);
+        assert_eq!(AlignedOptions::cram_slice_limit(8 << 30, 16), 128 << 20);
+        assert_eq!(AlignedOptions::cram_slice_limit(64 << 30, 2), 512 << 20);
     }
 }

@@ -20,7 +20,7 @@ use genuma_work::ProgressCounters;
 use super::bam::BamFileReader;
 use super::cbq::{self, CbqFileReader};
 use super::cram::{self, CramFileReader};
-use super::file::{AlignedFormat, AlignedInput};
+use super::file::{AlignedFormat, AlignedInput, AlignedOptions};
 use super::header::AlignedHeader;
 use super::pairing::{MateMatcher, TemplateReads};
 use super::record_buffer::RecordBuffer;
@@ -125,8 +125,9 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
         let unreadable = |source| Error::Read { path: of.path.clone(), source };
         let file = match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
             Some(AlignedFormat::Cram) => {
-                let genome = &of.options.reference;
-                AlignedRecordFile::Cram(Box::new(CramFileReader::open(&of.path, progress, genome, pipes.as_ref())?))
+                let AlignedOptions { reference, max_slice_bytes, .. } = &of.options;
+                let reader = CramFileReader::open(&of.path, progress, reference, *max_slice_bytes, pipes.as_ref())?;
+                AlignedRecordFile::Cram(Box::new(reader))
             }
             Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFileReader::open(&of.path, progress)?)),
             Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqOrBqFileReader::open(&of.path, progress)?)),
@@ -209,7 +210,7 @@ impl AlignedInput {
     ///
     /// # Errors
     /// The file cannot be read, or its header is damaged; the file has reads of several samples, and
-    /// [`AlignedOptions::requires_one_sample`](super::AlignedOptions::requires_one_sample) refuses that.
+    /// [`AlignedOptions::requires_one_sample`] refuses that.
     pub fn read_header(&self) -> Result<AlignedHeader, Error> {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
             return Ok(self.pipe_header.get().cloned().unwrap_or_default());
