@@ -280,6 +280,9 @@ pub enum FileFault {
         /// Name of the read.
         name: String,
     },
+    /// SAM would take the record of the read in the field for a header line.
+    #[error("read \"{0}\": its name begins with '@', so SAM cannot hold it: rename the reads")]
+    NameBeginsWithAt(String),
     /// The file has no bytes, or is a gzip file without content.
     #[error("is empty: give a file with at least one record")]
     Empty,
