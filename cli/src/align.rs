@@ -242,9 +242,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let counting = args.counters.then(RunCounterRecorder::start);
     let target = args.parse_output()?;
     let memory = if target.is_sorted() { args.sort_memory_bytes()? } else { 0 };
-    let genome = CramReference::new(Some(args.reference.clone()));
-    let options =
-        AlignedOptions { temp_folder: Some(args.work_folder()), reference: genome, ..AlignedOptions::default() };
+    let options = AlignedOptions {
+        temp_folder: Some(args.work_folder()),
+        reference: CramReference::new(Some(args.reference.clone())),
+        max_slice_bytes: memory_limits::max_cram_slice_bytes(args.memory, args.threads),
+        ..AlignedOptions::default()
+    };
     let (mut lanes, mut layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
     let mut groups = args.read_group.clone();
     lanes::leave_out_empty_lanes(&mut lanes, &mut layouts, &mut groups)?;

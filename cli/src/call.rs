@@ -331,6 +331,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
+        let warnings = [warnings, check_headers_of_pipes(&job, args.warning_rule())?].concat();
         let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
@@ -413,10 +414,22 @@ fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
+/// Checks the headers of aligned reads from pipes against the reference: they are known when the reads have been read.
+/// Returns the warnings to write into the results.
+///
+/// # Errors
+/// The reference cannot be read; or a header contradicts it, and `rule` does not accept that.
+fn check_headers_of_pipes(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<Vec<ResultWarning>> {
+    let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
+    let Some(path) = job.reference.as_deref().filter(|_| !lanes.is_empty()) else { return Ok(Vec::new()) };
+    let warnings = header_check::find_header_reference_mismatches(&lanes, &Reference::read_fasta_file(path)?, path)?;
+    result_check::check_no_blocking_warnings(&warnings, rule)?;
+    Ok(warnings)
+}
+
 /// Checks the inputs early for errors that would otherwise stop the call after hours. Returns the number of bases of
 /// the reference (`None` without one), and the warnings to write into the results: first `warnings`, which are known
-/// already. Logs the warnings,
-/// targets and genes.
+/// already. Logs the warnings, targets and genes.
 ///
 /// # Errors
 /// An input cannot be read; or `rule` does not accept a warning on the inputs.

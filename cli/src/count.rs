@@ -205,7 +205,12 @@ impl Args {
     fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
         let target = KmerOutput::from_path(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
-        let options = AlignedOptions { pair_mates: false, reference: genome, ..AlignedOptions::default() };
+        let options = AlignedOptions {
+            pair_mates: false,
+            reference: genome,
+            max_slice_bytes: memory_limits::max_cram_slice_bytes(self.memory, self.threads),
+            ..AlignedOptions::default()
+        };
         let mut lanes = Vec::new();
         for ((_, files), sample) in samples.iter().zip(0u8..) {
             lanes.extend(Lane::group_files_into_lanes(sample, files, MateLayout::Single, &options)?);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use genuma_reads::{AlignedInput, AlignedOptions, CramReference, check_file_exists};
+use genuma_reads::{AlignedInput, AlignedOptions, CramReference, check_no_other_format};
 use genuma_strategy::invocation::{Error as Wrong, ReadFiles};
 use genuma_strategy::{Invocation, command_presets};
 
@@ -106,7 +106,7 @@ fn parse_reads(files: &[PathBuf], interleaved: bool, single: bool) -> anyhow::Re
     match files.as_chunks::<2>() {
         (pairs, []) => Ok(ReadFiles::Paired(pairs.to_vec())),
         (_, [last, ..]) => {
-            check_file_exists(last)?;
+            check_no_other_format(last, true)?;
             Err(UsageError(format!(
                 "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
                 last.display()

@@ -261,6 +261,7 @@ impl Args {
         let options = AlignedOptions {
             pair_mates: !self.layout.has_single_reads(),
             reference: genome,
+            requires_one_sample: true,
             ..AlignedOptions::default()
         };
         self.layout.open_lanes(number, role, files, &options)

@@ -90,6 +90,28 @@ fn records_that_are_not_right() {
     refused(&fewer.call(&out), 1, &["fewer.fq.gz: ends after", "mates are missing"]);
     let odd = Data { tumor: vec![data().tumor[0].clone()], ..data().clone() };
     refused(&odd.call(&out), 2, &["tumor_1.fq.gz: has no mate file"]);
+    let path = folder.join("alone");
+    for (content, words) in [
+        (&b"@HD\tVN:1.6\n"[..], "alone: is a SAM file, not FASTQ: convert it to BAM with samtools view -b"),
+        (b"BAI\x01\x02\0\0\0", "alone: is an index of BAM (.bai)"),
+        (b"NCBI.sra\x05\x03", "alone: is an SRA archive"),
+        (b">chr1\nACGT\n", "alone: is a FASTA file"),
+        (b"##fileformat=VCFv4.2\n", "alone: is a VCF file"),
+    ] {
+        fs::write(&path, content).expect("a file");
+        refused(&Data { tumor: vec![path.clone()], ..data().clone() }.call(&out), 1, &[words]);
+    }
+    let alone = Data { tumor: vec![folder.clone()], ..data().clone() };
+    refused(&alone.call(&out), 1, &[": is a folder: give the files in it"]);
+    let several: Vec<u8> = all
+        .iter()
+        .flat_map(|record| {
+            let end = record.iter().position(|b| *b == b'\n').expect("a line end") + 50;
+            [&record[..end], b"\n", &record[end..]].concat()
+        })
+        .collect();
+    let wrapped = with_first(gzip(folder.join("wrapped.fq.gz"), &several));
+    refused(&wrapped.call(&out), 1, &["wrapped.fq.gz: record 1: ", "several lines", "seqtk seq -l 0"]);
 }
 
 #[test]

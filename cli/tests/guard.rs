@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde_json::Value;
 
@@ -212,6 +213,17 @@ fn mates(files: &[PathBuf]) -> [&Path; 2] {
     [&files[0], &files[1]]
 }
 
+/// A named pipe that a thread fills with this file.
+fn piped(folder: &Path, file: &Path) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let pipe = folder.join(format!("pipe{}", COUNT.fetch_add(1, Relaxed)));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let (from, into) = (file.to_owned(), pipe.clone());
+    // The reader closes the pipe after an error.
+    std::thread::spawn(move || drop(fs::copy(from, into)));
+    pipe
+}
+
 /// A call of BAM files of both samples.
 fn call_of(normal: &Path, tumor: &Path, out: &Path, options: &[&str]) -> RunOutput {
     let bams = Data { normal: vec![normal.to_owned()], tumor: vec![tumor.to_owned()], ..data().clone() };
@@ -239,6 +251,15 @@ fn a_file_is_of_one_sample_with_a_valid_name() {
         assert_eq!(ended.code, Some(1), "{}", ended.stderr);
         let said = &ended.stderr;
         assert!(said.contains("several samples (blood, met)") && said.contains("samtools split"), "{said}");
+    }
+    // Neither does a pipe.
+    let ended = call_of(&piped(&folder, &mixed), &tumour_bam, &out, &[]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("several samples (blood, met)"), "{}", ended.stderr);
+    // `track` takes a file as one sample, too.
+    let (calls, reference) = (data().folder.join("truth.vcf"), data().reference.as_ref().expect("a reference"));
+    for file in [mixed.clone(), piped(&folder, &mixed)] {
+        let ended = run(["track", text(&calls), text(&file), "--reference", text(reference)]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("several samples (blood, met)"), "{}", ended.stderr);
     }
     // Files of different samples are one sample only by name.
     let half = bam("half.bam", "@RG\tID:g0\tSM:other\n", &[normal]);
@@ -279,6 +300,7 @@ fn headers_that_contradict_the_reference_are_reported() {
     let plain = folder.join("tumour.bam");
     write_bam(&plain, "@HD\tVN:1.6\n@RG\tID:g0\tSM:met\n", &[tumour]);
     let out = scratch("headers-calls");
+    let mut last_words = "";
     for (sequence, words) in [
         (format!("SN:{name}\tLN:{}", length + 2), "bases there, and"),
         (format!("SN:{name}\tLN:{length}\tM5:0123456789abcdef0123456789abcdef"), "has other bases there (M5)"),
@@ -289,13 +311,20 @@ fn headers_that_contradict_the_reference_are_reported() {
         let ended = call_of(&bam, &plain, &out, &[]);
         assert!(ended.code == Some(0) && ended.stderr.contains(words), "{}", ended.stderr);
         assert_warned(&out, "other_reference", words);
-        // With --strict the same warning withholds the results.
+        // With --strict the same warning withholds the results, also of a pipe.
         let strict = folder.join("strict");
-        let ended = call_of(&bam, &plain, &strict, &["--strict"]);
-        assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
-        assert!(ended.stderr.contains("no results are written because of --strict"), "{}", ended.stderr);
-        assert!(!strict.join("somatic.vcf.gz").exists() && !strict.join("summary.json").exists());
+        for normal in [bam.clone(), piped(&folder, &bam)] {
+            let ended = call_of(&normal, &plain, &strict, &["--strict"]);
+            assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
+            assert!(ended.stderr.contains("no results are written because of --strict"), "{}", ended.stderr);
+            assert!(!strict.join("somatic.vcf.gz").exists() && !strict.join("summary.json").exists());
+        }
+        last_words = words;
     }
+    let piped_out = scratch("headers-piped");
+    let ended = call_of(&piped(&folder, &folder.join("normal.bam")), &plain, &piped_out, &[]);
+    assert!(ended.code == Some(0) && ended.stderr.contains(last_words), "{}", ended.stderr);
+    assert_warned(&piped_out, "other_reference", last_words);
     let calls = |out: &Path| -> Vec<String> {
         let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()

@@ -98,6 +98,7 @@ fn reads_that_are_not_right() {
     let bytes = fs::read(&whole).expect("reads");
     fs::write(folder.join("truncated.fq.gz"), &bytes[..bytes.len() * 3 / 4]).expect("a file");
     fs::write(folder.join("fewer.fq"), reads(READS - 1)).expect("a file");
+    fs::write(folder.join("at.fq"), reads(READS).replace("\n@", "\n@@")).expect("a file");
     fs::write(folder.join("mates.fq"), reads(READS).replace("ACGTA", "TTTTT")).expect("a file");
     let pairs = script(folder.join("pairs"), "#!/bin/sh\ncat $1 >/dev/null & cat $2 >/dev/null; wait\n");
     for strategy in ["default", "2xlocal"] {
@@ -105,6 +106,7 @@ fn reads_that_are_not_right() {
             let args = [&["--strategy", strategy, "--reads"], reads, &["--"], command].concat();
             refused(&folder, &args, 1, parts);
         };
+        run(&["at.fq"], &[&stub], &["at.fq: read \"@", "its name begins with '@', so SAM cannot hold it"]);
         run(&["truncated.fq.gz"], &[&stub], &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
         run(
             &["mates.fq", "fewer.fq"],

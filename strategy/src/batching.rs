@@ -14,7 +14,7 @@ use genuma_reads::{
 };
 use tracing::warn;
 
-use crate::invocation::{Invocation, ReadDependence, ReadFiles, ReadInputMode};
+use crate::invocation::{Invocation, OutputFormat, ReadDependence, ReadFiles, ReadInputMode};
 
 /// Number of bases (bp) at which a text chunk ends: about 1 MB of FASTQ.
 const CHUNK_BASES: u64 = 400_000;
@@ -285,9 +285,12 @@ pub(crate) struct BatchCutter {
     block: Option<BlockLimits>,
     /// Whether adjacent reads with the same name are mates, and other reads are single.
     mixed: bool,
-    /// For interleaved files of aligners that accept only pairs: the file of each lane, for error messages. Otherwise
-    /// `None`.
-    pairs_only: Option<Vec<PathBuf>>,
+    /// The first file of each lane, for error messages.
+    files: Vec<PathBuf>,
+    /// Whether the aligner accepts only pairs.
+    accepts_only_pairs: bool,
+    /// Whether the aligner writes SAM, which cannot hold all names.
+    writes_sam: bool,
     /// Whether the current batch has reached its limits: only a mate of its last read may still be added.
     full: bool,
     open: Option<Arc<InstanceBatch>>,
@@ -314,14 +317,10 @@ impl BatchCutter {
             feed: invocation.feed,
             block,
             mixed: matches!(invocation.reads, ReadFiles::Mixed(_)),
-            pairs_only: match &invocation.reads {
-                ReadFiles::Interleaved(_)
-                    if !invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::TwoFiles =>
-                {
-                    Some(lanes.iter().flat_map(StreamLane::paths).map(Path::to_path_buf).collect())
-                }
-                _ => None,
-            },
+            files: lanes.iter().map(|lane| lane.paths().next().map_or_else(PathBuf::new, Path::to_path_buf)).collect(),
+            accepts_only_pairs: matches!(invocation.reads, ReadFiles::Interleaved(_))
+                && (!invocation.unpaired_in_interleaved || invocation.feed == ReadInputMode::TwoFiles),
+            writes_sam: invocation.format == OutputFormat::Sam,
             full: false,
             open: None,
             chunk: TextChunk::default(),
@@ -352,10 +351,8 @@ impl BatchCutter {
                     break;
                 }
             }
-            if let Some(files) = self.pairs_only.as_ref().filter(|_| !reads.is_paired) {
-                let name = String::from_utf8_lossy(reads.read(0).name).into_owned();
-                let path = files[reads.lane_index as usize].clone();
-                failed(Error::File { path, fault: FileFault::UnpairedRead { name } });
+            if let Some(fault) = self.find_fault(&reads) {
+                failed(Error::File { path: self.files[reads.lane_index as usize].clone(), fault });
                 break;
             }
             if !self.add_reads(&reads, &mut begin) {
@@ -367,6 +364,16 @@ impl BatchCutter {
             batch.mark_complete();
         }
         self.all
+    }
+
+    /// Returns the first fault of the reads that the aligner, or its output, cannot hold.
+    fn find_fault(&self, reads: &ReadBatch) -> Option<FileFault> {
+        let name = |read: ReadRef<'_>| String::from_utf8_lossy(read.name).into_owned();
+        if self.accepts_only_pairs && !reads.is_paired {
+            return Some(FileFault::UnpairedRead { name: name(reads.read(0)) });
+        }
+        let read = reads.iter().find(|read| self.writes_sam && read.is_like_sam_header())?;
+        Some(FileFault::NameBeginsWithAt(name(read)))
     }
 
     fn add_reads(&mut self, reads: &ReadBatch, begin: &mut impl FnMut(Arc<InstanceBatch>) -> bool) -> bool {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use genuma_align::engine::ReadLayout;
 use genuma_align::header::ReadGroup;
 use genuma_reads::{
-    AlignedInput, AlignedOptions, StreamLane, check_file_exists, describe_empty_lane, find_empty_lanes,
+    AlignedInput, AlignedOptions, StreamLane, check_no_other_format, describe_empty_lane, find_empty_lanes,
 };
 use tracing::warn;
 
@@ -43,7 +43,7 @@ pub(crate) fn group_files_into_lanes(
                     (StreamLane::Pair(file.clone(), mates.clone()), ReadLayout::Paired)
                 }
                 _ => {
-                    check_file_exists(file)?;
+                    check_no_other_format(file, true)?;
                     return Err(UsageError(format!(
                         "{}: has no mate file: give files of read 1 and read 2 in turn, or add --interleaved or --single",
                         file.display()

@@ -15,7 +15,8 @@ const MAX_SHOWN_NAMES: usize = 3;
 /// Returns a warning for each file whose header contradicts the reference: a sequence of the same name has another
 /// length or another MD5 sum, or the reference has none of the file's sequences, not even under other names. The reads
 /// of such a file were aligned to another reference, and may be of another genome. For CRAM files that are decoded with
-/// the reference, the warning prevents results from being written. Files from pipes are not checked.
+/// the reference, the warning prevents results from being written. Pipes are checked only when
+/// they have been read.
 ///
 /// # Errors
 /// A header cannot be read.

@@ -77,6 +77,7 @@ impl Args {
         let options = AlignedOptions {
             temp_folder: self.plan.is_none().then(|| work.to_path_buf()),
             reference: genome,
+            max_slice_bytes: memory_limits::max_cram_slice_bytes(self.memory, self.threads),
             ..AlignedOptions::default()
         };
         let names = SampleNameOptions {

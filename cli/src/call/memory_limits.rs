@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use genuma_reads::AlignedOptions;
 use genuma_somatic::pipeline::Resources;
 
 use crate::allocator;
 use crate::errors::{UsageError, describe_memory_limit};
 use crate::forecast::model;
-use crate::size_format;
+use crate::{command_line, size_format};
 
 /// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
 /// such as G. Chosen: no machine has so little memory.
@@ -49,6 +50,12 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
         Some(_) if memory >= threads_need => too_little_memory(memory, min_memory, "the reference needs", None),
         _ => too_little_memory(memory, min_memory, &format!("{threads} threads need"), Some("lower --threads")),
     })
+}
+
+/// Returns the maximum size in bytes of a CRAM slice for these values of `--memory` and `--threads`.
+pub(crate) fn max_cram_slice_bytes(memory: Option<u64>, threads: Option<u16>) -> u64 {
+    let memory = memory.unwrap_or_else(default_memory_budget_bytes);
+    AlignedOptions::cram_slice_limit(memory, command_line::threads_or_all_cpus(threads))
 }
 
 /// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.

@@ -98,15 +98,6 @@ fn read_group_sample_name(
         };
         let mut own = aligned.read_header()?.sample_names;
         own.remove("");
-        if own.len() > 1 {
-            bail!(
-                "{path}: has reads of several samples ({}), but a file is taken as one sample: divide it by read group with \
-                 `samtools split {path}`, and give each sample its own files; or, if all are one sample, give their read \
-                 groups the same SM with `samtools reheader`",
-                own.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", "),
-                path = aligned.path.display(),
-            );
-        }
         is_complete &= !own.is_empty();
         names.extend(own.into_iter().map(|name| (name, aligned.path.as_path())));
     }
@@ -249,6 +240,7 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
         layout: &ReadLayoutOptions,
         options: &AlignedOptions,
     ) -> anyhow::Result<SamplesAndLanes> {
+        let options = &AlignedOptions { requires_one_sample: true, ..options.clone() };
         let (mut tumours, mut warnings): (Vec<TumourFiles>, _) = (Vec::new(), Vec::new());
         for tumour in &self.0 {
             match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {

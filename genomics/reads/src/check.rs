@@ -75,6 +75,7 @@ fn is_rereadable(path: &Path) -> Result<bool, Error> {
     match meta.file_type() {
         kind if kind.is_file() => Ok(true),
         kind if kind.is_fifo() || kind.is_char_device() => Ok(false),
+        kind if kind.is_dir() => Err(Error::error_in_file(path, FileFault::Folder)),
         _ => Err(Error::error_in_file(path, FileFault::NotRegular)),
     }
 }

@@ -235,6 +235,21 @@ pub enum FileFault {
         /// Name of the sequence.
         name: String,
     },
+    /// The header has no MD5 sum of the sequence in the field, and the slices that need its bases have none either.
+    #[error(
+        "sequence \"{0}\" has no M5 in the header, so the reference cannot be checked: add the M5 of the reference that the file was made with (samtools dict) to the @SQ lines with samtools reheader"
+    )]
+    ReferenceMd5Missing(String),
+    /// A slice of a CRAM file needs more memory than a thread may use.
+    #[error(
+        "has a CRAM slice of {} MiB or more, but {} MiB are allowed: raise --memory, lower --threads, or make smaller slices with samtools view -C", slice_bytes >> 20, max_bytes >> 20
+    )]
+    SliceTooLarge {
+        /// Size of the decompressed data in bytes, as far as known.
+        slice_bytes: u64,
+        /// Maximum size in bytes.
+        max_bytes: u64,
+    },
     /// The reference bases that are embedded in the CRAM file do not have the MD5 sum that the file states.
     #[error("has a damaged reference inside (checksums differ at record {record}): copy or make the file again")]
     EmbeddedReferenceDiffers {
@@ -244,6 +259,14 @@ pub enum FileFault {
     /// The header of a BAM, CRAM or BINSEQ file is damaged or not supported; the field describes why.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
+    /// The read groups of a file that must be of one sample have several sample names.
+    #[error(
+        "has reads of several samples ({names}), but a file is taken as one sample: divide it by read group with `samtools split`, and give each sample its own files; or, if all are one sample, give their read groups the same SM with `samtools reheader`"
+    )]
+    SeveralSamples {
+        /// The sample names (`SM`), separated by commas.
+        names: String,
+    },
     /// A read without base qualities.
     #[error("read \"{name}\" has no qualities: give reads with qualities")]
     NoQualities {
@@ -258,15 +281,21 @@ pub enum FileFault {
         /// Name of the read.
         name: String,
     },
+    /// SAM would take the record of the read in the field for a header line.
+    #[error("read \"{0}\": its name begins with '@', so SAM cannot hold it: rename the reads")]
+    NameBeginsWithAt(String),
     /// The file has no bytes, or is a gzip file without content.
     #[error("is empty: give a file with at least one record")]
     Empty,
     /// A targets file without an interval.
     #[error("has no targets: give BED or an interval list with at least one interval")]
     NoTargets,
-    /// The input is a folder, pipe or device, but must be a regular file because it is read more than once.
+    /// The input is a pipe or device, but must be a regular file because it is read more than once.
     #[error("is not a regular file: reads are read twice, so save them to a file first")]
     NotRegular,
+    /// The input is a folder.
+    #[error("is a folder: give the files in it")]
+    Folder,
     /// The file has another format, recognised by its first bytes.
     #[error("is {found}, not {wanted}: {remedy}")]
     Format {
@@ -337,6 +366,11 @@ pub enum RecordFault {
     /// The third line of the record does not start with `+`.
     #[error("its third line starts with {0} instead of '+': FASTQ must have four lines per record; check the file")]
     MissingPlusLine(ByteForDisplay),
+    /// The sequence continues on the third line of the record.
+    #[error(
+        "its sequence has several lines, but FASTQ must have four lines per record: join the lines with seqtk seq -l 0"
+    )]
+    SeveralSequenceLines,
     /// Sequence and quality string have different lengths.
     #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]
     LengthMismatch {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{ByteForDisplay, Error, FileFault, RecordFault};
 use crate::file_span::FileSpan;
 use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
+use crate::pipe::is_stdin;
 use genuma_work::ProgressCounters;
 
 pub(crate) use block::FastqBlock;
@@ -220,6 +221,21 @@ fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Err
     Error::error_in_record(path, record, fault)
 }
 
+/// Checks that a file exists and is no folder, index, or file of another format than FASTQ, so that such a mistake is
+/// not reported as a missing mate file. Pipes pass, and so do files without a known format. `allow_fasta`: whether FASTA
+/// passes.
+///
+/// # Errors
+/// [`Error::Read`] if the file cannot be read, [`Error::File`] if it has another format.
+pub fn check_no_other_format(path: &Path, allow_fasta: bool) -> Result<(), Error> {
+    let options = FastqOptions { allow_fasta, ..FastqOptions::for_pairs(None) };
+    match FastqReader::open(path, &ProgressCounters::default(), &options) {
+        Err(error @ Error::File { fault: FileFault::Format { .. } | FileFault::Folder, .. }) => Err(error),
+        Err(error @ Error::Read { .. }) if !is_stdin(path) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Advice for BINSEQ formats where FASTQ is needed.
 const BINSEQ_REMEDY: &str =
     "here and from a pipe, only FASTQ can be read: save it to a file, or convert it to FASTQ with bqtools decode";
@@ -237,14 +253,16 @@ fn detect_other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'@', b'H', b'D', b'\t', ..]
         | [b'@', b'S', b'Q', b'\t', ..]
         | [b'@', b'R', b'G', b'\t', ..]
-        | [b'@', b'P', b'G', b'\t', ..] => Some(("a SAM file", "convert it to FASTQ with samtools fastq")),
+        | [b'@', b'P', b'G', b'\t', ..] => {
+            Some(("a SAM file", "convert it to BAM with samtools view -b, or to FASTQ with samtools fastq"))
+        }
         _ => detect_unsupported_content(head),
     }
 }
 
 /// First bytes of other formats, which have no sequences or an unsupported compression, with the name of the format
 /// and advice.
-const OTHER_FORMATS: [(&[u8], &str, &str); 10] = [
+const OTHER_FORMATS: [(&[u8], &str, &str); 16] = [
     (b"BAI\x01", "an index of BAM (.bai)", "give the BAM file"),
     (b"CSI\x01", "an index (.csi)", "give the file that it belongs to"),
     (b"TBI\x01", "an index (.tbi)", "give the file that it belongs to"),
@@ -255,6 +273,12 @@ const OTHER_FORMATS: [(&[u8], &str, &str); 10] = [
     (b"<html", "an HTML page", "the download failed: download the file again"),
     (b"<?xml", "an XML document", "the download failed: download the file again"),
     (b"\x1f\x8b", "compressed with gzip twice", "decompress it once with gzip -d"),
+    (b"##fileformat=VCF", "a VCF file, which has variants", "give the file with the sequences"),
+    (b"BCF\x02", "a BCF file, which has variants", "give the file with the sequences"),
+    (b"%PDF", "a PDF document", "give the file with the sequences"),
+    (b"\xef\xbb\xbf", "text with a byte order mark (BOM)", "remove the mark with dos2unix"),
+    (b"\xff\xfe", "UTF-16 text", "convert it with iconv -f UTF-16 -t ASCII"),
+    (b"\xfe\xff", "UTF-16 text", "convert it with iconv -f UTF-16 -t ASCII"),
 ];
 /// Position and text by which a tar archive is recognised.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");

@@ -63,6 +63,9 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
                 last_bytes: Vec::new(),
             });
         }
+        if !is_stdin(path) && path.is_dir() {
+            return Err(Error::error_in_file(path, FileFault::Folder));
+        }
         let (Some(stop), None) = (stop, span) else {
             return Err(Error::error_in_file(path, FileFault::NotRegular));
         };

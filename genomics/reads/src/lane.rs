@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned::{AlignedInput, AlignedOptions};
 use crate::error::Error;
+use crate::fastq::check_no_other_format;
 use crate::file_span::FileSpan;
 use crate::inline_umi::InlineUmis;
-use crate::pipe::{check_file_exists, is_regular_file, is_stdin};
+use crate::pipe::{is_regular_file, is_stdin};
 use crate::read_structure::ReadStructures;
 use crate::record_counts::RecordCounts;
 
@@ -86,7 +87,7 @@ impl Lane {
     ///
     /// # Errors
     /// The list is empty; a file exists and cannot be read; or, for [`MateLayout::Pairs`], a file of read 1 does not
-    /// exist or is not directly followed by a mate file (one that is not BAM, CRAM or BINSEQ).
+    /// exist, is not FASTQ, or is not directly followed by a mate file (one that is not BAM, CRAM or BINSEQ).
     pub fn group_files_into_lanes(
         sample: u8,
         files: &[PathBuf],
@@ -110,7 +111,7 @@ impl Lane {
                             LaneFiles::Pair(file.clone(), mates.clone())
                         }
                         _ => {
-                            check_file_exists(file)?;
+                            check_no_other_format(file, false)?;
                             return Err(Error::MissingMateFile { path: file.clone() });
                         }
                     },
@@ -168,6 +169,11 @@ impl Lane {
     /// Whether the files of the lane are FASTQ.
     pub(crate) fn is_fastq(&self) -> bool {
         !matches!(self.files, LaneFiles::Aligned(_) | LaneFiles::Reference(_))
+    }
+
+    /// Whether the file of the lane is BAM, CRAM or BINSEQ.
+    pub fn is_aligned(&self) -> bool {
+        matches!(self.files, LaneFiles::Aligned(_))
     }
 
     /// Whether a file of the lane is a pipe or device, which can be read only once. Files that cannot be examined

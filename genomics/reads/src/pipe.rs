@@ -15,25 +15,12 @@ use rustix::fs::{OFlags, fstatfs};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, tee};
 
-use crate::error::Error;
-
 /// Name of the standard input in a list of files.
 const STDIN: &str = "-";
 
 /// Whether the path means the standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new(STDIN)
-}
-
-/// Checks that the path exists or means the standard input, so that a misspelt path is not reported as another mistake.
-///
-/// # Errors
-/// [`Error::Read`] if nothing exists at the path, or it cannot be examined.
-pub fn check_file_exists(path: &Path) -> Result<(), Error> {
-    match path.metadata() {
-        Err(source) if !is_stdin(path) => Err(Error::Read { path: path.into(), source }),
-        _ => Ok(()),
-    }
 }
 
 /// Whether the path is a regular file, which can be read again and has a length.

@@ -18,6 +18,13 @@ pub struct ReadRef<'a> {
     pub qual: &'a [u8],
 }
 
+impl ReadRef<'_> {
+    /// Whether SAM would take the record of the read for a header line, because its name begins with `@`.
+    pub fn is_like_sam_header(&self) -> bool {
+        self.name.starts_with(b"@")
+    }
+}
+
 /// Position of a read in [`ReadBatch::bytes`]: its start, and the lengths of its fields in the order of [`ReadRef`].
 #[derive(Debug, Clone, Copy)]
 struct FieldLengths {

@@ -28,30 +28,33 @@ pub struct RecordCounts {
     pub shorter_than_structure: CountWithExample,
 }
 
-/// Record counts of a file or lane, which are set when it has first been read to its end. Clones of a lane share them.
+/// What is known of a file or lane when it has been read. Clones of a lane share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SharedRecordCounts(Arc<OnceLock<RecordCounts>>);
+pub(crate) struct SharedOnce<T>(Arc<OnceLock<T>>);
 
-impl SharedRecordCounts {
-    /// The counts; `None` until the file has been read to its end.
-    pub(crate) fn get(&self) -> Option<&RecordCounts> {
+/// Record counts of a file or lane, which are set when it has first been read to its end.
+pub(crate) type SharedRecordCounts = SharedOnce<RecordCounts>;
+
+impl<T> SharedOnce<T> {
+    /// The value; `None` until it has been set.
+    pub(crate) fn get(&self) -> Option<&T> {
         self.0.get()
     }
 
-    /// Sets the counts. Reading the file again does not change them.
-    pub(crate) fn set(&self, counts: RecordCounts) {
-        let _ = self.0.set(counts);
+    /// Sets the value. Reading the file again does not change it.
+    pub(crate) fn set(&self, value: T) {
+        let _ = self.0.set(value);
     }
 }
 
-impl PartialEq for SharedRecordCounts {
-    /// Always equal: the counts do not distinguish files.
-    fn eq(&self, _: &SharedRecordCounts) -> bool {
+impl<T> PartialEq for SharedOnce<T> {
+    /// Always equal: what was read does not distinguish files.
+    fn eq(&self, _: &SharedOnce<T>) -> bool {
         true
     }
 }
 
-impl Eq for SharedRecordCounts {}
+impl<T> Eq for SharedOnce<T> {}
 
 /// A number of reads with some property, and the name of one of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

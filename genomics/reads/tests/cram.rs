@@ -243,6 +243,38 @@ fn a_wrong_reference_is_refused_in_all_layouts() {
     }
 }
 
+/// Slices of several sequences have no checksum. Without those of the header a wrong reference is not noticed.
+#[test]
+fn a_reference_that_cannot_be_checked_is_refused() {
+    if is_missing() {
+        return;
+    }
+    let mut sample = Sample::new();
+    sample.add_ordinary(60);
+    for (layout, is_checked) in [
+        ("version=3.0,multi_seq_per_slice=1", false),
+        ("version=3.0,multi_seq_per_slice=1,no_ref=1", true),
+        ("version=3.0,multi_seq_per_slice=0,seqs_per_slice=1", true),
+    ] {
+        let cram = sample.cram(layout);
+        let expected = sample.read(&cram).expect("reads");
+        // The header as it was given has no M5.
+        let header = sample.sam.lines().filter(|line| line.starts_with('@')).map(|line| line.to_owned() + "\n");
+        let header = sample.folder.write("header.sam", header.collect::<String>());
+        let output =
+            Command::new("samtools").args(["reheader", text(&header), text(&cram)]).output().expect("samtools");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let bare = sample.folder.write("bare.cram", output.stdout);
+        match (sample.read(&bare), is_checked) {
+            (Ok(reads), true) => assert_eq!(reads, expected, "{layout}"),
+            (Err(error), false) => {
+                assert!(error.contains("bare.cram: sequence \"c") && error.contains("has no M5"), "{error}");
+            }
+            (result, _) => panic!("{layout}: {result:?}"),
+        }
+    }
+}
+
 fn crc(bytes: &[u8]) -> [u8; 4] {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
@@ -291,7 +323,35 @@ fn lying_sizes_are_errors() {
     long[start..start + 4].copy_from_slice(&i32::MAX.to_le_bytes());
     let file = sample.folder.write("bad.cram", &long);
     let error = sample.read(&file).expect_err("too long");
-    assert!(error.contains("bad.cram: "), "{error}");
+    assert!(error.contains("bad.cram: ") && error.contains("goes beyond the end of the file"), "{error}");
+}
+
+/// Few bytes of CRAM can become many bytes of reads: the data of a slice are limited.
+#[test]
+fn large_slices_are_refused() {
+    if is_missing() {
+        return;
+    }
+    let mut sample = Sample::new();
+    for i in 0..100 {
+        // Bases of the reference without qualities take no bytes in the file.
+        let seq = sample.bases(0, 1 + i, 2000.min(CONTIG_BASES - i));
+        sample.add(0, 0, 1 + i, &format!("{}M", seq.len()), &seq, "*");
+    }
+    let cram = sample.cram("version=3.0");
+    let read = |max_slice_bytes| {
+        let reference = CramReference::new(Some(sample.reference.clone()));
+        let options = AlignedOptions { pair_mates: false, reference, max_slice_bytes, ..AlignedOptions::default() };
+        let lane = StreamLane::Aligned(AlignedInput::new(&cram, options));
+        let (_, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(100)));
+        error.map(|error| error.to_string())
+    };
+    assert_eq!(read(1 << 20), None);
+    // Less than the bases, and less than the blocks.
+    for max_slice_bytes in [100_000, 100] {
+        let error = read(max_slice_bytes).expect("too large");
+        assert!(error.contains("out.cram: has a CRAM slice of") && error.contains("raise --memory"), "{error}");
+    }
 }
 
 #[test]

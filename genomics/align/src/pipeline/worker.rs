@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use genuma_reads::ReadBatch;
+use genuma_reads::{ReadBatch, ReadRef};
 
 use super::{AlignmentCounts, Error};
 use crate::engine::{self, Engine};
@@ -112,7 +112,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
 
     fn map_batch(&mut self, batch: &mut BatchInProgress<E>) -> Result<(), Error> {
         let start = Instant::now();
-        if let Some(read) = batch.reads.iter().find(|read| read.name.first() == Some(&b'@')) {
+        if let Some(read) = batch.reads.iter().find(ReadRef::is_like_sam_header) {
             let name = String::from_utf8_lossy(read.name).into_owned();
             return Err(engine::Error::NameBeginsWithAt { name }.into());
         }

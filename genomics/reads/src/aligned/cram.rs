@@ -23,6 +23,7 @@ use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKS
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
+use crate::pipe::is_regular_file;
 use crate::tags::{CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
@@ -64,6 +65,8 @@ pub(super) struct CramFileReader<M> {
     container_bytes: Vec<u8>,
     /// Whether the file must end with the marker: it is a pipe, or was found to have the marker.
     ends_with_marker: bool,
+    /// Whether the file was found to have the marker, which a pipe can only show at its end.
+    has_eof_marker: bool,
 }
 
 /// Header of the file and reference, which are needed to decode its containers.
@@ -73,6 +76,8 @@ struct DecodeContext {
     /// Replaces the reference where records store all their bases, because the decoder requires a reference even then.
     blank_reference: Repository,
     genome: CramReference,
+    /// Maximum size in bytes of the decompressed data of a slice.
+    max_slice_bytes: u64,
 }
 
 /// A container that still has to be decoded.
@@ -143,7 +148,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         }
     }
 
-    /// Opens a file and reads its header.
+    /// Opens a file and reads its header. `max_slice_bytes` is the maximum size in bytes of the decompressed data of a
+    /// slice.
     ///
     /// # Errors
     /// The file cannot be read, has an unsupported version or a damaged header, or has no end-of-file marker.
@@ -151,6 +157,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         path: &Path,
         progress: M,
         genome: &CramReference,
+        max_slice_bytes: u64,
         pipes: Option<&Arc<PipeReader>>,
     ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
@@ -183,14 +190,16 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         let sequences = sequences.collect();
         let blank_reference = Repository::new(BlankAdapter { lengths });
         let cache = ReferenceSearchPath::from_environment();
+        let genome = genome.clone();
         let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
         Ok(CramFileReader {
             path: path.into(),
             reader,
-            context: Arc::new(DecodeContext { header, reference, blank_reference, genome: genome.clone() }),
+            context: Arc::new(DecodeContext { header, reference, blank_reference, genome, max_slice_bytes }),
             records_read: 0,
             container_bytes: Vec::new(),
             ends_with_marker,
+            has_eof_marker: ends_with_marker && is_regular_file(path).map_err(unreadable)?,
         })
     }
 
@@ -214,9 +223,14 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             layout: ContainerHeaders::default(),
             first_record: first,
         });
-        let bytes = &mut self.container_bytes;
-        let read = read_container_bytes(self.reader.get_mut(), bytes).and_then(|()| {
-            *layout = ContainerHeaders::read(bytes)?;
+        let (bytes, max_slice_bytes) = (&mut self.container_bytes, self.context.max_slice_bytes);
+        let has_eof_marker = self.has_eof_marker;
+        let read = read_container_bytes(self.reader.get_mut(), bytes).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof if has_eof_marker => unfinished_container_error(bytes),
+            _ => e,
+        });
+        let read = read.and_then(|()| {
+            *layout = ContainerHeaders::read(bytes, max_slice_bytes)?;
             if let Some(completed) = add_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
@@ -230,7 +244,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
                 let fault = RecordFault::CramCorrupt(e.to_string());
                 Error::error_in_record(&self.path, self.records_read + 1, fault)
             }
-            _ => Error::Read { path: self.path.clone(), source: e },
+            _ => Error::from_io(&self.path, e),
         })?;
         if bytes == 0 {
             // Read the rest of the input, so that all bytes are counted.
@@ -246,6 +260,17 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     pub(super) fn num_bytes_read_ahead(&self) -> u64 {
         self.reader.get_ref().buffer().len() as u64
     }
+}
+
+/// The error for a container that does not end before the end-of-file container. `bytes` are those that the file has.
+fn unfinished_container_error(bytes: &[u8]) -> io::Error {
+    let message = match bytes.first_chunk() {
+        Some(length) => {
+            format!("a container of {} bytes goes beyond the end of the file", i32::from_le_bytes(*length))
+        }
+        None => "the end-of-file container is inside another container".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 impl EncodedContainer {
@@ -300,17 +325,19 @@ fn decode_container(
                 .map_err(|()| Error::error_in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
             layout.add_missing_blocks(&mut external);
             let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
+            let are_all_stored = stored.as_ref().is_none_or(|stored| !stored.contains(&false));
+            let is_shifted = !are_all_stored && layout.shift_qualities(&mut external);
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);
             let records = records.map_err(to_error)?;
             if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
-                let mapped = |record: &noodles_cram::Record<'_>| record.flags().is_ok_and(|flags| !flags.is_unmapped());
-                let ids = records.iter().filter(|record| mapped(record));
-                let ids = ids.filter_map(|record| record.reference_sequence_id(&shared.header)?.ok());
-                shared.check_reference_md5(ids.collect()).map_err(to_error)?;
+                shared.check_reference_md5(&records).map_err(to_error)?;
             }
+            let mut slice_bytes = 0;
             for (in_slice, record) in records.iter().enumerate() {
+                slice_bytes += 2 * record.sequence().len() as u64;
+                shared.check_slice_bytes(slice_bytes).map_err(to_error)?;
                 let flags = record.flags().map_err(to_error)?.bits();
                 let cigar = record.cigar();
                 let mut clipped = false;
@@ -320,7 +347,8 @@ fn decode_container(
                 seq.clear();
                 seq.extend(record.sequence().iter().map(|base| base.to_ascii_uppercase()));
                 let is_stored = stored.as_ref().and_then(|stored| stored.get(in_slice).copied()).unwrap_or(true);
-                collect_qualities(record, seq.len(), is_stored, &mut qual).map_err(to_error)?;
+                collect_qualities(record, seq.len(), &mut qual).map_err(to_error)?;
+                restore_qualities(&mut qual, is_stored, is_shifted);
                 let name = record.name().map_or(&b"*"[..], |name| name.as_ref());
                 let tags = record.data();
                 let value = |tag: Tag| match tags.get(&tag).filter(|_| uses_umi_tags).transpose() {
@@ -408,29 +436,32 @@ fn encode_array<T, const N: usize>(
     Ok(())
 }
 
-/// Replaces `qual` by the qualities of a record with `bases` bases. If a record does not store all its qualities
-/// (`is_stored` is false), the decoder returns 0 for each missing quality. As in htslib, `qual` is then empty if all
-/// are 0; otherwise each 0 becomes [`DEFAULT_QUALITY`].
-fn collect_qualities(
-    record: &noodles_cram::Record<'_>,
-    bases: usize,
-    is_stored: bool,
-    qual: &mut Vec<u8>,
-) -> io::Result<()> {
+/// Replaces `qual` by the qualities of a record with `bases` bases, as the decoder returns them.
+fn collect_qualities(record: &noodles_cram::Record<'_>, bases: usize, qual: &mut Vec<u8>) -> io::Result<()> {
     qual.clear();
-    if bases == 0 {
-        return Ok(());
-    }
-    for score in record.quality_scores().iter() {
-        qual.push(score?);
-    }
-    if !is_stored {
-        match qual.iter().all(|score| *score == 0) {
-            true => qual.clear(),
-            false => qual.iter_mut().filter(|score| **score == 0).for_each(|score| *score = DEFAULT_QUALITY),
+    if bases > 0 {
+        for score in record.quality_scores().iter() {
+            qual.push(score?);
         }
     }
     Ok(())
+}
+
+/// Restores the qualities of a record. `is_shifted`: whether 1 was added to each quality that the file stores. The
+/// decoder returns 0 for each quality that is missing, because the record does not store all its qualities (`is_stored`
+/// is false). As in htslib, `qual` is then empty if all are missing; otherwise the missing ones become
+/// [`DEFAULT_QUALITY`]. Without the shift, a stored 0 counts as missing.
+fn restore_qualities(qual: &mut Vec<u8>, is_stored: bool, is_shifted: bool) {
+    if !is_stored && qual.iter().all(|score| *score == 0) {
+        return qual.clear();
+    }
+    for score in qual {
+        *score = match *score {
+            0 if !is_stored => DEFAULT_QUALITY,
+            score if is_shifted => score.wrapping_sub(1),
+            score => score,
+        };
+    }
 }
 
 /// Checks the MD5 sum of a reference that is embedded in a slice, and appends N for reads that extend beyond its end.
@@ -463,14 +494,30 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
 }
 
 impl DecodeContext {
-    /// Compares the MD5 sums of the reference sequences with the indices `ids` with those of the header (`@SQ M5`),
-    /// where the header has them. Called for slices that store no MD5 sum, such as those with records of several
-    /// sequences.
-    fn check_reference_md5(&self, ids: BTreeSet<usize>) -> io::Result<()> {
-        for id in ids {
+    /// Checks the size of the decoded bases and qualities of a slice, so far.
+    fn check_slice_bytes(&self, slice_bytes: u64) -> io::Result<()> {
+        let max_bytes = self.max_slice_bytes;
+        match slice_bytes > max_bytes {
+            true => Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes, max_bytes })),
+            false => Ok(()),
+        }
+    }
+
+    /// Compares the MD5 sums of the reference sequences of mapped records with those of the header (`@SQ M5`). Called
+    /// for slices with records of several sequences, which store no MD5 sum.
+    ///
+    /// # Errors
+    /// A sum differs, or the header has none although the reference is a file.
+    fn check_reference_md5(&self, records: &[noodles_cram::Record<'_>]) -> io::Result<()> {
+        let mapped = records.iter().filter(|record| record.flags().is_ok_and(|flags| !flags.is_unmapped()));
+        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.header)?.ok());
+        for id in ids.collect::<BTreeSet<_>>() {
             let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
-            let Some(expected) = map.other_fields().get(&MD5_CHECKSUM) else { continue };
-            self.genome.check_md5(name, map.length().get(), &expected.to_string())?;
+            match (map.other_fields().get(&MD5_CHECKSUM), self.genome.path()) {
+                (Some(expected), _) => self.genome.check_md5(name, map.length().get(), &expected.to_string())?,
+                (None, Some(_)) => return Err(io::Error::other(FileFault::ReferenceMd5Missing(name.to_string()))),
+                (None, None) => {}
+            }
         }
         Ok(())
     }
@@ -489,6 +536,23 @@ impl DecodeContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_missing_qualities_are_replaced() {
+        let restore = |qual: &[u8], is_stored, is_shifted| {
+            let mut qual = qual.to_vec();
+            restore_qualities(&mut qual, is_stored, is_shifted);
+            qual
+        };
+        // Shifted: 0 is missing, 1 is a stored 0.
+        assert_eq!(restore(&[0, 1, 41, 0], false, true), [30, 0, 40, 30]);
+        assert_eq!(restore(&[1, 1], false, true), [0, 0]);
+        assert_eq!(restore(&[0, 0], false, true), []);
+        assert_eq!(restore(&[1, 41, 0], true, true), [0, 40, 255]);
+        assert_eq!(restore(&[0, 41], false, false), [30, 41]);
+        assert_eq!(restore(&[0, 0], false, false), []);
+        assert_eq!(restore(&[0, 41], true, false), [0, 41]);
+    }
 
     #[test]
     fn texts_with_a_zero_byte_are_refused() {

@@ -10,9 +10,7 @@ use std::ops::Range;
 use flate2::Crc;
 use flate2::bufread::GzDecoder;
 
-/// Maximum total size in bytes of the decompressed blocks of one slice. Chosen: ten times the largest slice that
-/// samtools writes with its profile `archive` for reads of 250 bases.
-const MAX_SLICE_BYTES: u64 = 1 << 29;
+use crate::error::FileFault;
 
 /// Number of records that any slice may have. A larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
 /// decompressed blocks: a record takes less than a byte only if it has no name, qualities and bases. Chosen.
@@ -37,6 +35,8 @@ pub(super) struct ContainerHeaders {
     /// Whether bases are stored as differences from a reference that is not in the file.
     pub(super) requires_reference: bool,
     record_flags: RecordFlagsEncoding,
+    /// Content ID of the external block that has only qualities of single bases (`QS`), if all qualities are there.
+    qualities_block: Option<i32>,
     /// Content IDs of the blocks that have data series.
     block_ids: Vec<i32>,
 }
@@ -253,8 +253,9 @@ impl ContainerHeaders {
     /// Reads the headers in the bytes of a container. The layout of the end-of-file container is empty.
     ///
     /// # Errors
-    /// An offset or a size is not inside the container, or a slice has more bytes or records than any real one.
-    pub(super) fn read(bytes: &[u8]) -> io::Result<ContainerHeaders> {
+    /// An offset or a size is not inside the container; a slice has more records than any real one, or more than
+    /// `max_slice_bytes` bytes in decompressed blocks.
+    pub(super) fn read(bytes: &[u8], max_slice_bytes: u64) -> io::Result<ContainerHeaders> {
         let ContainerHeader { landmarks, blocks, .. } = ContainerHeader::read(bytes)?;
         let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
         let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
@@ -264,13 +265,15 @@ impl ContainerHeaders {
         if ranges.is_empty() {
             return Ok(ContainerHeaders::default());
         }
-        let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()])).collect::<io::Result<_>>()?;
+        let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()], max_slice_bytes));
+        let slices = slices.collect::<io::Result<_>>()?;
         let header = BlockHeader::read(&mut Fields::new(blocks))?;
         let mut layout = ContainerHeaders { slices, requires_reference: true, ..ContainerHeaders::default() };
         if let Some(data) = header.data()? {
             let series = read_data_series(&data)?;
             layout.requires_reference = requires_reference(&data)?;
             layout.record_flags = RecordFlagsEncoding::from_series(&series);
+            layout.qualities_block = find_qualities_block(&series);
             layout.block_ids = series.iter().filter_map(|series| series.block_id).collect();
         }
         Ok(layout)
@@ -284,6 +287,16 @@ impl ContainerHeaders {
                 blocks.push((*id, Cow::Borrowed(&[])));
             }
         }
+    }
+
+    /// Adds 1 to each quality of a slice, so that 0, which the decoder returns for a quality that is not stored, has no
+    /// other meaning. Returns whether it did: false if the qualities are not in one block of their own. `blocks` are the
+    /// decompressed external blocks of the slice by content ID.
+    pub(super) fn shift_qualities(&self, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> bool {
+        let block = blocks.iter_mut().find(|(content_id, _)| Some(*content_id) == self.qualities_block);
+        let Some((_, qualities)) = block else { return false };
+        qualities.to_mut().iter_mut().for_each(|quality| *quality = quality.wrapping_add(1));
+        true
     }
 
     /// Returns for each record of a slice whether all its qualities are stored. `blocks` are the decompressed external
@@ -309,7 +322,7 @@ impl ContainerHeaders {
 
 impl SliceHeader {
     /// Reads the header of a slice and the headers of its blocks.
-    fn read(bytes: &[u8]) -> io::Result<SliceHeader> {
+    fn read(bytes: &[u8], max_bytes: u64) -> io::Result<SliceHeader> {
         let mut blocks = Fields::new(bytes);
         let header = BlockHeader::read(&mut blocks)?;
         let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
@@ -328,8 +341,8 @@ impl SliceHeader {
         for _ in 0..num_blocks {
             decompressed += BlockHeader::read(&mut blocks)?.decompressed_bytes as u64;
         }
-        if decompressed > MAX_SLICE_BYTES {
-            return Err(invalid(format!("a slice of {decompressed} bytes, more than any real one")));
+        if decompressed > max_bytes {
+            return Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes: decompressed, max_bytes }));
         }
         if num_records as u64 > MIN_RECORD_LIMIT.max(MAX_RECORDS_PER_BYTE.saturating_mul(decompressed)) {
             return Err(invalid(format!("a slice of {num_records} records in {decompressed} bytes")));
@@ -391,6 +404,14 @@ fn read_data_series(compression_header: &[u8]) -> io::Result<Vec<DataSeries<'_>>
         all.push(series);
     }
     Ok(all)
+}
+
+/// Finds the block that has the values of `QS`, one after the other, and nothing else. `None` if there is none, or if
+/// there are also qualities of stretches of bases (`QQ`), which are in another block.
+fn find_qualities_block(all: &[DataSeries<'_>]) -> Option<i32> {
+    let id = all.iter().find(|series| series.key == b"QS")?.block_id?;
+    let is_alone = all.iter().filter(|series| series.block_id == Some(id)).count() == 1;
+    (is_alone && !all.iter().any(|series| series.key == b"QQ")).then_some(id)
 }
 
 impl RecordFlagsEncoding {
@@ -523,6 +544,21 @@ mod tests {
         let error = read_container_bytes(&mut &input[..], &mut bytes).expect_err("truncated");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(bytes.capacity() < 1 << 16, "{}", bytes.capacity());
+    }
+
+    #[test]
+    fn a_block_of_qualities_is_found_and_shifted() {
+        let series = |key: &'static [u8], block_id| DataSeries { key, block_id, constant: None };
+        let all = [series(b"QS", Some(12)), series(b"BA", Some(11))];
+        assert_eq!(find_qualities_block(&all), Some(12));
+        assert_eq!(find_qualities_block(&[series(b"QS", None)]), None);
+        assert_eq!(find_qualities_block(&[series(b"QS", Some(12)), series(b"BA", Some(12))]), None);
+        assert_eq!(find_qualities_block(&[series(b"QS", Some(12)), series(b"QQ", None)]), None);
+        let layout = ContainerHeaders { qualities_block: Some(12), ..ContainerHeaders::default() };
+        let mut blocks = [(11, Cow::Borrowed(&b"AC"[..])), (12, Cow::Borrowed(&[0, 40, 255][..]))];
+        assert!(layout.shift_qualities(&mut blocks));
+        assert_eq!((&*blocks[0].1, &*blocks[1].1), (&b"AC"[..], &[1, 41, 0][..]));
+        assert!(!ContainerHeaders::default().shift_qualities(&mut blocks));
     }
 
     #[test]

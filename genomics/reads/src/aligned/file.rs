@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use flate2::{Decompress, FlushDecompress, Status};
@@ -12,8 +13,9 @@ use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
+use super::header::AlignedHeader;
 use super::{bam, cbq, cram, vbq};
-use crate::record_counts::{RecordCounts, SharedRecordCounts};
+use crate::record_counts::{RecordCounts, SharedOnce, SharedRecordCounts};
 
 /// Maximum number of bytes at the start of a file that are read to recognise the format.
 const MAX_HEAD_BYTES: u64 = 4096;
@@ -85,6 +87,9 @@ pub struct AlignedInput {
     pub options: AlignedOptions,
     #[serde(skip)]
     counts: SharedRecordCounts,
+    /// Header of a pipe, which is set when the pipe is opened for reading.
+    #[serde(skip)]
+    pub(super) pipe_header: SharedOnce<AlignedHeader>,
 }
 
 /// Options for reading BAM, CRAM and BINSEQ files.
@@ -97,19 +102,49 @@ pub struct AlignedOptions {
     pub temp_folder: Option<PathBuf>,
     /// The reference that CRAM files refer to.
     pub reference: CramReference,
+    /// Whether a file with read groups of several samples (`@RG`, `SM`) is refused. The steps of a distributed call do
+    /// not check it again.
+    #[serde(skip)]
+    pub requires_one_sample: bool,
+    /// Maximum size in bytes of the decompressed data of one CRAM slice (see [`AlignedOptions::cram_slice_limit`]).
+    #[serde(skip, default = "default_max_slice_bytes")]
+    pub max_slice_bytes: u64,
+}
+
+/// Range of the maximum size of a CRAM slice in bytes, whatever the memory. Chosen: the lower end is above the largest
+/// slice that samtools writes with its profile `archive` for reads of 250 bases, the upper end ten times that slice.
+const SLICE_LIMIT_BYTES: RangeInclusive<u64> = 64 << 20..=512 << 20;
+/// Maximum share of the memory budget, as a divisor, for the decompressed slices of all threads. Chosen: the decoder
+/// takes about three times the size of a slice.
+const SLICE_MEMORY_DIVISOR: u64 = 4;
+
+fn default_max_slice_bytes() -> u64 {
+    *SLICE_LIMIT_BYTES.end()
+}
+
+impl AlignedOptions {
+    /// The maximum size in bytes of a CRAM slice for a process with this memory budget in bytes and so many threads,
+    /// each of which decodes a slice.
+    pub fn cram_slice_limit(memory_bytes: u64, threads: usize) -> u64 {
+        let share = memory_bytes / (SLICE_MEMORY_DIVISOR * threads.max(1) as u64);
+        share.clamp(*SLICE_LIMIT_BYTES.start(), *SLICE_LIMIT_BYTES.end())
+    }
 }
 
 impl Default for AlignedOptions {
-    /// Mates are paired, and CRAM has no reference.
+    /// Mates are paired, CRAM has no reference, and a file may have reads of several samples.
     fn default() -> Self {
-        AlignedOptions { pair_mates: true, temp_folder: None, reference: CramReference::default() }
+        let reference = CramReference::default();
+        let max_slice_bytes = default_max_slice_bytes();
+        AlignedOptions { pair_mates: true, temp_folder: None, reference, requires_one_sample: false, max_slice_bytes }
     }
 }
 
 impl AlignedInput {
     /// A file to be read with these options. Does not access the file.
     pub fn new(path: impl Into<PathBuf>, options: AlignedOptions) -> AlignedInput {
-        AlignedInput { path: path.into(), options, counts: SharedRecordCounts::default() }
+        let (counts, pipe_header) = (SharedRecordCounts::default(), SharedOnce::default());
+        AlignedInput { path: path.into(), options, counts, pipe_header }
     }
 
     /// Whether the path is a BAM, CRAM or BINSEQ file (aligned or not), or a pipe with BAM or CRAM, recognised by the
@@ -144,5 +179,17 @@ impl AlignedInput {
     /// Sets the record counts. Reading the file again does not change them.
     pub(super) fn set_record_counts(&self, counts: RecordCounts) {
         self.counts.set(counts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_get_a_share_of_the_memory_within_limits() {
+        assert_eq!(AlignedOptions::cram_slice_limit(128 << 20, 1), 64 << 20);
+        assert_eq!(AlignedOptions::cram_slice_limit(8 << 30, 16), 128 << 20);
+        assert_eq!(AlignedOptions::cram_slice_limit(64 << 30, 2), 512 << 20);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// Sample names, platforms and reference sequences in the header of a BAM or CRAM file. For BINSEQ files and for pipes,
-/// all are empty and `needs_reference` is false.
+/// Sample names, platforms and reference sequences in the header of a BAM or CRAM file. For BINSEQ files, and for pipes
+/// that have not been opened for reading, all are empty and `needs_reference` is false.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlignedHeader {
     /// Sample names in the read groups (`@RG`, `SM`).

@@ -20,7 +20,7 @@ use genuma_work::ProgressCounters;
 use super::bam::BamFileReader;
 use super::cbq::{self, CbqFileReader};
 use super::cram::{self, CramFileReader};
-use super::file::{AlignedFormat, AlignedInput};
+use super::file::{AlignedFormat, AlignedInput, AlignedOptions};
 use super::header::AlignedHeader;
 use super::pairing::{MateMatcher, TemplateReads};
 use super::record_buffer::RecordBuffer;
@@ -123,10 +123,11 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     fn open(of: &AlignedInput, progress: M, resources: &FileReadingResources) -> Result<Self, Error> {
         let pipes = resources.pipe_stop.clone();
         let unreadable = |source| Error::Read { path: of.path.clone(), source };
-        Ok(match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
+        let file = match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
             Some(AlignedFormat::Cram) => {
-                let genome = &of.options.reference;
-                AlignedRecordFile::Cram(Box::new(CramFileReader::open(&of.path, progress, genome, pipes.as_ref())?))
+                let AlignedOptions { reference, max_slice_bytes, .. } = &of.options;
+                let reader = CramFileReader::open(&of.path, progress, reference, *max_slice_bytes, pipes.as_ref())?;
+                AlignedRecordFile::Cram(Box::new(reader))
             }
             Some(AlignedFormat::Cbq) => AlignedRecordFile::Cbq(Box::new(CbqFileReader::open(&of.path, progress)?)),
             Some(AlignedFormat::Vbq) => AlignedRecordFile::Vbq(Box::new(VbqOrBqFileReader::open(&of.path, progress)?)),
@@ -138,7 +139,27 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
                 };
                 AlignedRecordFile::Bam(Box::new(BamFileReader::open(&of.path, progress, access)?))
             }
-        })
+        };
+        let header = file.header();
+        let names = || header.sample_names.iter().filter(|name| !name.is_empty());
+        if of.options.requires_one_sample && names().nth(1).is_some() {
+            let names = names().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ");
+            return Err(Error::error_in_file(&of.path, FileFault::SeveralSamples { names }));
+        }
+        if !is_regular_file(&of.path).map_err(unreadable)? {
+            of.pipe_header.set(header);
+        }
+        Ok(file)
+    }
+
+    /// Samples and reference sequences in the header.
+    fn header(&self) -> AlignedHeader {
+        match self {
+            AlignedRecordFile::Bam(bam) => bam.header.clone(),
+            AlignedRecordFile::Cram(cram) => cram.header(),
+            // CBQ, VBQ and BQ have neither read groups nor reference sequences.
+            AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => AlignedHeader::default(),
+        }
     }
 
     fn read_chunk(&mut self, cut: &mut RecordChunk) -> Result<bool, Error> {
@@ -184,27 +205,18 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
 }
 
 impl AlignedInput {
-    /// Opens the file and reads the samples, platforms and reference sequences in its header. The result is empty for a
-    /// pipe, whose bytes can be read only once.
+    /// Reads the samples, platforms and reference sequences in the header of the file. Those of a pipe, whose bytes can
+    /// be read only once, are known when the pipe has been opened for reading; before that, the result is empty.
     ///
     /// # Errors
-    /// The file cannot be read, or its header is damaged.
+    /// The file cannot be read, or its header is damaged; the file has reads of several samples, and
+    /// [`AlignedOptions::requires_one_sample`] refuses that.
     pub fn read_header(&self) -> Result<AlignedHeader, Error> {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
-            return Ok(AlignedHeader::default());
+            return Ok(self.pipe_header.get().cloned().unwrap_or_default());
         }
-        Ok(
-            match AlignedRecordFile::open(
-                self,
-                &ProgressCounters::default(),
-                &FileReadingResources::with_inflate_threads(0),
-            )? {
-                AlignedRecordFile::Bam(bam) => bam.header,
-                AlignedRecordFile::Cram(cram) => cram.header(),
-                // CBQ, VBQ and BQ have neither read groups nor reference sequences.
-                AlignedRecordFile::Cbq(_) | AlignedRecordFile::Vbq(_) => AlignedHeader::default(),
-            },
-        )
+        let resources = FileReadingResources::with_inflate_threads(0);
+        Ok(AlignedRecordFile::open(self, &ProgressCounters::default(), &resources)?.header())
     }
 }
 

@@ -56,6 +56,9 @@ impl<'a> FastqRecordPosition<'a> {
         }
         if self.block.header_mark == b'@' {
             if !plus.starts_with(b"+") {
+                if !plus.is_empty() && plus.iter().all(|&b| is_read_base(b)) {
+                    return Err(self.error_in_record(RecordFault::SeveralSequenceLines));
+                }
                 return Err(self.error_in_record(RecordFault::MissingPlusLine(first(plus))));
             }
             if seq.len() != qual.len() {

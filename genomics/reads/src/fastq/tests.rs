@@ -61,7 +61,9 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
                 if header.first() != Some(&b'@') {
                     Some(RecordFault::MissingHeaderMark(shown(header)))
                 } else if plus.first() != Some(&b'+') {
-                    Some(RecordFault::MissingPlusLine(shown(plus)))
+                    let is_sequence = !plus.is_empty() && plus.iter().all(|&b| is_read_base(b));
+                    let fault = RecordFault::MissingPlusLine(shown(plus));
+                    Some(if is_sequence { RecordFault::SeveralSequenceLines } else { fault })
                 } else if last && !terminated && qual.len() < seq.len() {
                     Some(RecordFault::Truncated)
                 } else if seq.len() != qual.len() {
@@ -303,12 +305,20 @@ fn files_given_by_mistake_are_named() {
         (b"version https://git-lfs.github.com/spec/v1\n", "git-lfs"),
         (b"NCBI.sra\x05\x03", "fasterq-dump"),
         (b"@RG\tID:a\n", "a SAM file"),
+        (b"##fileformat=VCFv4.2\n", "a VCF file"),
+        (b"BCF\x02\x02", "a BCF file"),
+        (b"%PDF-1.7\n", "a PDF document"),
+        (b"\xef\xbb\xbf@r\nACGT\n+\nFFFF\n", "byte order mark"),
+        (b"\xff\xfe@\0r\0", "UTF-16"),
+        (b"\xfe\xff\0@\0r", "UTF-16"),
         (&tar, "a tar archive"),
     ] {
         let path = folder.path().join("reads.fq");
         std::fs::write(&path, bytes).unwrap();
         let fault = FastqReader::open(&path, &progress, &FastqOptions::for_pairs(None)).err().unwrap().to_string();
         assert!(fault.contains(name) && fault.contains("not FASTQ"), "{fault}");
+        // Given alone, the file is not reported as one without mates.
+        assert_eq!(check_no_other_format(&path, true).unwrap_err().to_string(), fault);
         if bytes[0] != b'@' {
             let fault = crate::fasta::Reference::read_fasta_file(&path).unwrap_err().to_string();
             assert!(fault.contains(name) && fault.contains("not FASTA"), "{fault}");
