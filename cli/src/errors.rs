@@ -23,11 +23,11 @@ pub(crate) struct UsageError(pub String);
 #[error("the program failed with exit code {0}")]
 pub(crate) struct ChildProgramFailed(pub u8);
 
-/// Converts an error of the reads crate: if a file cannot be read, the error is kept; any other error is a mistake in
-/// the list of files, a [`UsageError`].
+/// Converts an error of the reads crate: if a file cannot be read or used, the error is kept; any other error is a
+/// mistake in the list of files, a [`UsageError`].
 pub(crate) fn convert_lane_error(error: genuma_reads::Error) -> anyhow::Error {
     match error {
-        genuma_reads::Error::Read { .. } => error.into(),
+        genuma_reads::Error::Read { .. } | genuma_reads::Error::File { .. } => error.into(),
         _ => UsageError(error.to_string()).into(),
     }
 }

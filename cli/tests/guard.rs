@@ -312,8 +312,8 @@ fn headers_that_contradict_the_reference_are_reported() {
         assert!(ended.code == Some(0) && ended.stderr.contains(words), "{}", ended.stderr);
         assert_warned(&out, "other_reference", words);
         // With --strict the same warning withholds the results, also of a pipe.
-        let strict = folder.join("strict");
         for normal in [bam.clone(), piped(&folder, &bam)] {
+            let strict = folder.join("strict").join(normal.file_name().expect("a name"));
             let ended = call_of(&normal, &plain, &strict, &["--strict"]);
             assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
             assert!(ended.stderr.contains("no results are written because of --strict"), "{}", ended.stderr);

@@ -166,8 +166,8 @@ fn run_with_docker_stub(folder: &Path, reads: &Path) -> (String, String) {
 
 /// Whether a file of this name is in the folder or below it.
 fn is_below(folder: &Path, name: &str) -> bool {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    entries.into_iter().any(|entry| {
+    let mut entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    entries.any(|entry| {
         entry.file_name() == name || (entry.file_type().expect("a type").is_dir() && is_below(&entry.path(), name))
     })
 }

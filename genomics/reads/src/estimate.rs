@@ -161,8 +161,13 @@ struct FileSample {
 
 fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> FileSample {
     let mut disk = CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, file), bytes_consumed: 0 };
-    // I/O error ignored: an estimate; reported when the file is read.
-    let gzip = disk.fill_buf().is_ok_and(|head| head.starts_with(&[0x1f, 0x8b]));
+    let gzip = loop {
+        match disk.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // I/O error ignored: an estimate; reported when the file is read.
+            head => break head.is_ok_and(|head| head.starts_with(&[0x1f, 0x8b])),
+        }
+    };
     let before = u64::from(from.offset_in_block);
     let records = match gzip {
         // The sample of a BGZF span may extend beyond the span, which is equally representative.
@@ -205,11 +210,14 @@ impl RecordScanner {
     /// is read.
     fn scan_all(mut text: impl Read) -> RecordScanner {
         let (mut records, mut buffer) = (RecordScanner::default(), [0; CHUNK_BYTES]);
-        // I/O error ignored: reported when the file is read.
-        while let Ok(n @ 1..) = text.read(&mut buffer) {
-            records.scan(&buffer[..n]);
+        loop {
+            match text.read(&mut buffer) {
+                Ok(n @ 1..) => records.scan(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // I/O error ignored: reported when the file is read.
+                Ok(0) | Err(_) => return records,
+            }
         }
-        records
     }
 
     /// Counts the records in the next part of the text.

@@ -354,10 +354,7 @@ fn unusable_files_are_reported() {
         "absent.fq: cannot read: No such file or directory (os error 2)"
     );
     std::fs::create_dir(folder.path().join("dir")).unwrap();
-    assert_eq!(
-        checking(&folder, &[&good, &folder.path().join("dir")]),
-        "dir: is not a regular file: reads are read twice, so save them to a file first"
-    );
+    assert_eq!(checking(&folder, &[&good, &folder.path().join("dir")]), "dir: is a folder: give the files in it");
     assert_eq!(
         error_text(
             &folder,

@@ -346,14 +346,12 @@ fn keep_changes_on_reference(
         }
     }
     *changes = kept;
-    if let [first, ..] = &unknown_contigs[..]
-        && 2 * unknown_contigs.len() > num_changes
-    {
-        return Err(Error::NothingToTrack(format!(
-            "the reference does not have the contigs of {} of {num_changes} changes, such as {first}: give the reference \
-             of the VCF file",
+    if 2 * unknown_contigs.len() > num_changes {
+        let what = format!(
+            "the reference does not have the contigs of {} of {num_changes} changes: give the reference of the VCF file",
             unknown_contigs.len()
-        )));
+        );
+        return Err(Error::Record { record: unknown_contigs.swap_remove(0), what });
     }
     Ok(())
 }
