@@ -160,7 +160,7 @@ impl DistributedPlan {
         if call.samples.names().len() != 2 || lanes.any(|lane| lane.sample > TUMOUR_SAMPLE) {
             return Some("its samples are not a normal and a tumour".to_owned());
         }
-        if !KMER_LENGTHS.contains(&call.params.k.into()) {
+        if !KMER_LENGTHS.contains(&i64::from(call.params.k)) {
             return Some(format!("k-mers of {} bp cannot be counted", call.params.k));
         }
         let is_valid = |(step, kind): (&StepPlan, StepKind)| {

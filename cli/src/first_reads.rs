@@ -15,7 +15,7 @@ const MAX_PHRED64: u8 = b'l';
 /// Highest byte of a quality in Phred+33 that sequencers of short reads write: 41.
 const MAX_SEQUENCER_PHRED33: u8 = b'J';
 
-/// What the first reads of a FASTQ file show.
+/// Names and range of the qualities of the first reads of a FASTQ file.
 struct FirstReads {
     path: PathBuf,
     /// Names without `/1` and `/2`.

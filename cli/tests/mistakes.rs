@@ -323,7 +323,9 @@ fn write_inputs(folder: &Path) {
         };
         write(name, &text.lines().take(4000).enumerate().map(phred64).collect::<String>());
     }
-    ["empty_1.fq", "empty_2.fq"].map(|name| write(name, ""));
+    for name in ["empty_1.fq", "empty_2.fq"] {
+        write(name, "");
+    }
     write("page.fq.gz", "<!DOCTYPE html><html><body>Log in</body></html>\n");
     write("lfs.fq.gz", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
     let packed = fs::read(gzip(folder.join("cut.fq.gz"), lines(&t_1, 0..4000).as_bytes())).expect("a file");

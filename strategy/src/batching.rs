@@ -30,7 +30,7 @@ pub(crate) const TEXT_CHUNK_LIMITS: BatchLimits =
 /// # Errors
 /// A file exists and cannot be read.
 pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -> Result<Vec<StreamLane>, Error> {
-    let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| {
+    let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> StreamLane| -> Result<Vec<StreamLane>, Error> {
         let lane = |file: &PathBuf| {
             Ok(match AlignedInput::is_bam_cram_or_binseq(file)? {
                 true => StreamLane::Aligned(AlignedInput::new(

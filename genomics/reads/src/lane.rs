@@ -167,7 +167,7 @@ impl Lane {
     }
 
     /// Whether the files of the lane are FASTQ.
-    pub(crate) fn is_fastq(&self) -> bool {
+    pub fn is_fastq(&self) -> bool {
         !matches!(self.files, LaneFiles::Aligned(_) | LaneFiles::Reference(_))
     }
 
