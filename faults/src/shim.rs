@@ -23,13 +23,13 @@ pub struct FaultShim {
 
 /// What the shim does in a run, apart from counting calls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ShimActions<'a> {
+pub struct ShimActions<'a> {
     /// The fault to inject, if any.
-    pub(crate) fault: Option<InjectedFault>,
+    pub fault: Option<InjectedFault>,
     /// The input that a fault replaces, and the file that is renamed to it.
-    pub(crate) replacement: Option<[&'a Path; 2]>,
+    pub replacement: Option<[&'a Path; 2]>,
     /// File to which the shim appends the writes, syncs and renames.
-    pub(crate) trace: Option<&'a Path>,
+    pub trace: Option<&'a Path>,
 }
 
 /// The calls of a run that the shim counted.
