@@ -204,7 +204,7 @@ pub(crate) fn choose_strategy(
 /// Installs a handler that stops the aligner instances and removes index copies if the program is interrupted, so that
 /// a trial leaves no processes or files behind.
 fn stop_instances_on_interruption() {
-    signals::set_interrupt_handler(Some(Box::new(|| {
+    signals::set_termination_handler(Some(Box::new(|| {
         kill_all_instances();
         index_replicas::remove_all_replicas();
         None
@@ -309,7 +309,7 @@ fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut AtomicF
         "advice": advice,
         "in_words": text::describe_decision(advice),
     });
-    json_file::add_json_output(path, json_file::schema::ADVICE_SCHEMA_NUMBER, &json, set)
+    json_file::add_json_file_with_schema(path, json_file::schema::ADVICE_SCHEMA_NUMBER, &json, set)
 }
 
 /// Tests the advisor on published run times (`--replay`) and prints the result: the time lost by its choices.

@@ -288,7 +288,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned_input).collect();
     let done = run.align(reads);
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
-        aligned_files::log_skipped_record_counts_of_file(&file.path.display().to_string(), tally);
+        aligned_files::log_record_counts_of_lane(&file.path.display().to_string(), tally);
     }
     match done {
         // The reader of the pipe has closed it: this is no error.

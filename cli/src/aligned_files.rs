@@ -13,15 +13,15 @@ fn files_with_record_counts(lanes: &[Lane]) -> impl Iterator<Item = (String, &Re
 
 /// Logs the numbers of skipped records and of reads with UMIs of each lane, and warns of missing mates and other
 /// missing data.
-pub(crate) fn log_skipped_record_counts(lanes: &[Lane]) {
+pub(crate) fn log_record_counts(lanes: &[Lane]) {
     for (file, tally) in files_with_record_counts(lanes) {
-        log_skipped_record_counts_of_file(&file, tally);
+        log_record_counts_of_lane(&file, tally);
     }
 }
 
 /// Logs the numbers of skipped records and of reads with UMIs of one lane, and warns of missing mates and other missing
 /// data. `file` is what the messages call it.
-pub(crate) fn log_skipped_record_counts_of_file(file: &str, tally: &RecordCounts) {
+pub(crate) fn log_record_counts_of_lane(file: &str, tally: &RecordCounts) {
     let RecordCounts { records, secondary, supplementary, unpaired: alone, .. } = tally;
     if tally.with_umi > 0 {
         info!("{file}: the UMIs of {} reads were taken from tags or from their bases", tally.with_umi);

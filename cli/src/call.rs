@@ -34,7 +34,7 @@ use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
 use tracing::{info, warn};
 
-use self::messages::{log_genes, log_library_properties, log_result, log_targets, log_warnings};
+use self::messages::{log_genes, log_result, log_sample_properties, log_targets, log_warnings};
 use self::output_folder::{OutputFolder, clean_up_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
@@ -48,7 +48,7 @@ use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::SAM_PLATFORMS;
-use result_check::BlockingWarnings;
+use result_check::WarningRule;
 use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
@@ -192,7 +192,7 @@ pub(crate) struct Args {
     assay: AssayOption,
     /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
     /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
-    #[arg(short, value_name = "K", value_parser = command_line::kmer_length_parser(), help_heading = "Method")]
+    #[arg(short, value_name = "K", value_parser = command_line::call_kmer_length_parser(), help_heading = "Method")]
     pub(crate) k: Option<u32>,
     /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
     #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
@@ -335,15 +335,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
-    aligned_files::log_skipped_record_counts(&job.lanes);
+    aligned_files::log_record_counts(&job.lanes);
     // An interruption can end here too, because its handler removes files in use. The handler's message must then be
     // the last one.
     let undivided = signals::enter_critical_section();
-    signals::set_interrupt_handler(None);
+    signals::set_termination_handler(None);
     match &done {
         Ok(outcome) => {
             work.remove();
-            log_library_properties(outcome);
+            log_sample_properties(outcome);
             log_warnings(&outcome.warnings);
             log_result(outcome, &args.out, start);
         }
@@ -363,7 +363,7 @@ pub(crate) struct DistributedOutputOptions<'a> {
     /// The warnings on the inputs that the plan contains.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings prevent the results from being written.
-    pub(crate) rule: BlockingWarnings,
+    pub(crate) rule: WarningRule,
 }
 
 /// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
@@ -381,7 +381,7 @@ pub(crate) fn judge_and_write_distributed_call(
     let mut finished = judge()?;
     let warnings = result_check::check_call_result(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
-    log_library_properties(&outcome);
+    log_sample_properties(&outcome);
     log_warnings(&outcome.warnings);
     log_result(&outcome, out, start);
     Ok(())
@@ -419,7 +419,7 @@ fn has_piped_reads(job: &CallJob) -> bool {
 ///
 /// # Errors
 /// The reference cannot be read; or a header contradicts it, and `rule` does not accept that.
-fn check_headers_of_pipes(job: &CallJob, rule: BlockingWarnings) -> anyhow::Result<Vec<ResultWarning>> {
+fn check_headers_of_pipes(job: &CallJob, rule: WarningRule) -> anyhow::Result<Vec<ResultWarning>> {
     let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
     let Some(path) = job.reference.as_deref().filter(|_| !lanes.is_empty()) else { return Ok(Vec::new()) };
     let warnings = header_check::find_header_reference_mismatches(&lanes, &Reference::read_fasta_file(path)?, path)?;
@@ -436,7 +436,7 @@ fn check_headers_of_pipes(job: &CallJob, rule: BlockingWarnings) -> anyhow::Resu
 fn check_inputs(
     job: &CallJob,
     mut warnings: Vec<ResultWarning>,
-    rule: BlockingWarnings,
+    rule: WarningRule,
 ) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     warnings.extend(find_read_length_warnings(job)?);
     if !job.samples.has_normal() && job.known.is_none() {
@@ -472,7 +472,7 @@ fn find_read_length_warnings(job: &CallJob) -> anyhow::Result<Vec<ResultWarning>
         return Ok(Vec::new());
     }
     // Errors of the first reads end the call here.
-    let lengths = read_lengths::longest_read_of_first_batch_by_sample(&job.lanes)?;
+    let lengths = read_lengths::max_read_bp_of_first_batch_by_sample(&job.lanes)?;
     let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
     let warn = |(sample, length): (usize, &usize)| {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);

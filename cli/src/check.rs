@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             aligned: aligned_files::record_counts_to_json(&lanes),
             other_tumours: results().zip(samples.tumour_names()).skip(1).map(other).collect(),
         };
-        json_file::add_json_output(
+        json_file::add_json_file_with_schema(
             path,
             json_file::schema::CHECK_SCHEMA_NUMBER,
             &serde_json::to_value(&report)?,
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         )?;
     }
     set.publish_all()?;
-    aligned_files::log_skipped_record_counts(&lanes);
+    aligned_files::log_record_counts(&lanes);
     let cost = measure_process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
 pub(crate) const KMER_LENGTHS: RangeInclusive<i64> = 17..=32;
 
 /// Returns the parser of `-k`, the k-mer length of calls.
-pub(crate) fn kmer_length_parser() -> RangedI64ValueParser<u32> {
+pub(crate) fn call_kmer_length_parser() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(KMER_LENGTHS)
 }
 

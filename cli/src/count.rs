@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::value_parser;
 use genuma_kmers::{
-    CountParams, Devices, MAX_SAMPLES, Partition, ScatteredSamples, SortedSampleKmers, min_memory_bytes,
+    CountParams, Devices, MAX_SAMPLES, Partition, ScatteredSamples, SortableSampleKmers, min_memory_bytes,
 };
 use genuma_reads::{
     AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
@@ -241,15 +241,15 @@ impl Args {
                 disk_space::estimate_max_spill_bytes(&lanes, params.memory_bytes),
             )?;
             folder::remove_interrupted_run(&folder)?;
-            outputs::keep_finished_steps_on_interruption(None);
+            outputs::keep_finished_units_on_interruption(None);
             return self.count_and_write(&target, samples, &lanes, &params, None);
         }
         let fingerprint = resume::fingerprint_of_count(&params, self.min_count, samples, &lanes)?;
         let resumable = ResumableCount::open(folder.clone(), fingerprint)?;
-        outputs::keep_finished_steps_on_interruption(Some(folder));
+        outputs::keep_finished_units_on_interruption(Some(folder));
         let done = self.count_and_write(&target, samples, &lanes, &params, Some(&resumable));
         let undivided = signals::enter_critical_section();
-        signals::set_interrupt_handler(None);
+        signals::set_termination_handler(None);
         resumable.close_work_folder(done.is_ok());
         drop(undivided);
         done
@@ -301,10 +301,10 @@ impl Args {
         }
         set.publish_all()?;
         if resumable.is_none() {
-            signals::set_interrupt_handler(None);
+            signals::set_termination_handler(None);
         }
         drop(progress);
-        aligned_files::log_skipped_record_counts(lanes);
+        aligned_files::log_record_counts(lanes);
         gpu::log_kmers_counted_by_devices(&params.devices);
         fpga::log_scattered_batches(&params.devices);
         info!(
@@ -329,7 +329,7 @@ impl Args {
         params: &CountParams,
         progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<SortedSampleKmers> {
+    ) -> anyhow::Result<SortableSampleKmers> {
         let meter = Arc::new(ProgressCounters::default());
         progress.unit_started("read", Some(meter.clone()));
         let clock = CostTimer::start();

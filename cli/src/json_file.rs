@@ -51,7 +51,7 @@ impl<T: Serialize> JsonOutput<T> {
 }
 
 /// Adds an indented JSON file to `set`: `content`, a struct or an object, with its schema number.
-pub(crate) fn add_json_output(
+pub(crate) fn add_json_file_with_schema(
     path: &Path,
     schema: u32,
     content: &impl Serialize,

@@ -82,7 +82,7 @@ pub(crate) struct Args {
 
     /// Length of k-mers in bases, 17 to 32 [default: 31; for a mean read length below 52
     /// bases, the largest odd number up to 0.6 of it, at least 17]
-    #[arg(short, value_name = "K", value_parser = command_line::kmer_length_parser(), help_heading = "Method")]
+    #[arg(short, value_name = "K", value_parser = command_line::call_kmer_length_parser(), help_heading = "Method")]
     k: Option<u32>,
     /// summary.json of earlier runs on this machine; times and memory are then predicted from the medians of these
     /// runs

@@ -142,7 +142,7 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
         for sequence in batch.iter() {
             stream.start_sequence();
             for (start, kmer) in kmers(sequence.seq, note.k) {
-                let found = stream.find_kmer(start, kmer);
+                let found = stream.find_kmer_number(start, kmer);
                 write_kmer(&mut out, sequence.name, start, &sequence.seq[start..start + note.k as usize])?;
                 match found {
                     None => (0..num_samples.max(1)).try_for_each(|_| out.write_all(b"\t0"))?,

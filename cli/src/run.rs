@@ -93,7 +93,9 @@ pub(crate) struct Args {
 
 /// Runs the command: an aligner in one or several instances, or another program as it is.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.read_args.is_reads_option_given() && command_presets::is_unknown_without_reads(&args.command) {
+    if !args.read_args.is_reads_option_given()
+        && command_presets::is_unknown_program_without_read_placeholder(&args.command)
+    {
         return placed::run(args);
     }
     let invocation = args.read_args.parse_command(&args.command)?;
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (strategy, why) = choose_strategy(&args.strategy, &invocation, &topology, threads)?;
     let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
     index_replicas::check_memory_fits(&invocation, &cpu_slots, invocation.depends.block_bases(threads).unwrap_or(0))?;
-    signals::set_interrupt_handler(Some(Box::new(|| {
+    signals::set_termination_handler(Some(Box::new(|| {
         kill_all_instances();
         index_replicas::remove_all_replicas();
         None
@@ -184,7 +186,7 @@ fn choose_strategy(
 fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
     for (file, tally) in &summary.aligned {
         let file = file.display().to_string();
-        aligned_files::log_skipped_record_counts_of_file(&file, tally);
+        aligned_files::log_record_counts_of_lane(&file, tally);
         let with_mates = tally.records - tally.secondary - tally.supplementary - tally.unpaired;
         if matches!(reads, ReadFiles::Single(_)) && with_mates > 0 {
             warn!(

@@ -15,7 +15,7 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::provenance::describe_file;
-use crate::call::result_check::BlockingWarnings;
+use crate::call::result_check::WarningRule;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     leave_work_folder_on_interruption(&work);
     let done = run_task(args, &plan, &run_store, step, &work);
     let undivided = signals::enter_critical_section();
-    signals::set_interrupt_handler(None);
+    signals::set_termination_handler(None);
     folder.remove();
     drop(undivided);
     let left = done?;
@@ -175,7 +175,7 @@ fn run_task(
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
-    let rule = BlockingWarnings::from_options(args.force, args.strict);
+    let rule = WarningRule::from_options(args.force, args.strict);
     if args.signatures.is_some() && plan.call.reference.is_none() {
         return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
     }
@@ -348,7 +348,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
 
 fn leave_work_folder_on_interruption(work: &Path) {
     let work = work.to_path_buf();
-    signals::set_interrupt_handler(Some(Box::new(move || {
+    signals::set_termination_handler(Some(Box::new(move || {
         genuma_work::folder::keep_only_resumable_files(&work);
         Some("repeat the command to do the task again".to_owned())
     })));

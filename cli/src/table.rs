@@ -22,7 +22,7 @@ use genuma_work::publish::AtomicFileSet;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
-use crate::count::outputs::{KmerOutput, keep_finished_steps_on_interruption, kmer_table_spec};
+use crate::count::outputs::{KmerOutput, keep_finished_units_on_interruption, kmer_table_spec};
 use crate::errors::{UsageError, require_existing_folder};
 use crate::table_note::{TableDerivation, TableNote};
 use crate::{command_line, size_format};
@@ -456,7 +456,7 @@ impl CombineJob<'_> {
         for table in &tables {
             check_output_is_not_input(table.scan.path(), out)?;
         }
-        keep_finished_steps_on_interruption(None);
+        keep_finished_units_on_interruption(None);
         let n = tables.len();
         let scans: Vec<TablePageReader> = tables.into_iter().map(|table| table.scan).collect();
         let all: u64 = scans.iter().map(TablePageReader::len).sum();
@@ -494,7 +494,7 @@ impl CombineJob<'_> {
         let mut set = AtomicFileSet::default();
         set.add_file(done.file);
         set.publish_all()?;
-        genuma_work::signals::set_interrupt_handler(None);
+        genuma_work::signals::set_termination_handler(None);
         info!(
             "{} of {all} {}-mers of {n} {} written; {:.1} s, {} of memory at most; see {}",
             done.kmers,
@@ -515,7 +515,7 @@ fn combine_ranges(
     feed: &KmerRangeQueue<'_>,
     out: &SharedOutput<'_, '_>,
 ) -> anyhow::Result<()> {
-    let mut writer = out.thread_writer()?;
+    let mut writer = out.new_thread_writer()?;
     let mut merger = TableMerger::default();
     let mut entries: Vec<TableKmerCounts> = vec![TableKmerCounts::default(); scans.len()];
     let mut ranges = vec![0..0; scans.len()];

@@ -75,7 +75,7 @@ pub(crate) struct Args {
 
     /// Length of k-mers in bases, 17 to 32: shorter k-mers find more molecules in short reads, longer ones are
     /// unique in more repeats
-    #[arg(short, default_value_t = 31, value_name = "K", value_parser = command_line::kmer_length_parser(), help_heading = "Method")]
+    #[arg(short, default_value_t = 31, value_name = "K", value_parser = command_line::call_kmer_length_parser(), help_heading = "Method")]
     k: u32,
 
     /// Threads [default: all CPUs]
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         value["command"] = command_line::quoted_command_line().into();
         value["left_out_by_filter"] = num_filtered.into();
         value["aligned"] = aligned_files::record_counts_to_json(&job.lanes);
-        json_file::add_json_output(path, json_file::schema::TRACK_SCHEMA_NUMBER, &value, &mut set)?;
+        json_file::add_json_file_with_schema(path, json_file::schema::TRACK_SCHEMA_NUMBER, &value, &mut set)?;
     }
     match &args.out {
         Some(path) if annotated_vcf::is_vcf_path(path) => {
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.out.is_none() {
         logging::print_result(&table)?;
     }
-    aligned_files::log_skipped_record_counts(&job.lanes);
+    aligned_files::log_record_counts(&job.lanes);
     log_skipped_records(&tracking, num_filtered);
     for line in table::summarise_samples(&tracking) {
         info!("{line}");

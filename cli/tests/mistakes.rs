@@ -341,7 +341,7 @@ fn write_inputs(folder: &Path) {
 }
 
 #[test]
-fn typical_mistakes_are_told_with_advice() {
+fn typical_mistakes_are_reported_with_advice() {
     let folder = scratch("files");
     write_inputs(&folder);
     let mut with_advice = 0;

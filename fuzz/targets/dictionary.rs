@@ -42,9 +42,9 @@ fuzz_target!(|bytes: &[u8]| {
     for word in bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))) {
         let forward = word & kmer_mask(k);
         let kmer = KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) };
-        dictionary.find_kmer(kmer).into_iter().for_each(show);
+        dictionary.find_kmer_number(kmer).into_iter().for_each(show);
     }
     let sequence: Vec<u8> = bytes.iter().map(|byte| b"ACGT"[usize::from(byte & 3)]).collect();
     let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
-    kmers(&sequence, k).filter_map(|(start, kmer)| stream.find_kmer(start, kmer)).for_each(show);
+    kmers(&sequence, k).filter_map(|(start, kmer)| stream.find_kmer_number(start, kmer)).for_each(show);
 });

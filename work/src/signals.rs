@@ -138,6 +138,6 @@ pub fn exit_after_failure(print_error: impl FnOnce()) -> ! {
 
 /// Sets the function that runs on a signal, or after a fatal failure, before the process ends; `None` removes it. The
 /// function must not enter a critical section.
-pub fn set_interrupt_handler(handler: Option<InterruptHandler>) {
+pub fn set_termination_handler(handler: Option<InterruptHandler>) {
     *lock(&INTERRUPT_HANDLER) = handler;
 }

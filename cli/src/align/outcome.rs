@@ -159,7 +159,7 @@ impl AlignOutcome {
 
     /// Adds a JSON file at `path` with the results of this alignment (counts, times, placement) to `set`.
     pub(crate) fn write_json(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
-        json_file::add_json_output(path, json_file::schema::ALIGN_SCHEMA_NUMBER, &self.to_json(), set)
+        json_file::add_json_file_with_schema(path, json_file::schema::ALIGN_SCHEMA_NUMBER, &self.to_json(), set)
     }
 
     fn to_json(&self) -> Value {

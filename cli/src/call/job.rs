@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
-use super::result_check::BlockingWarnings;
+use super::result_check::WarningRule;
 use super::result_files::OptionalOutputs;
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
@@ -31,8 +31,8 @@ use crate::{command_line, size_format};
 
 impl Args {
     /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
-    pub(super) fn warning_rule(&self) -> BlockingWarnings {
-        BlockingWarnings::from_options(self.force, self.strict)
+    pub(super) fn warning_rule(&self) -> WarningRule {
+        WarningRule::from_options(self.force, self.strict)
     }
 
     pub(super) fn output_options(&self) -> anyhow::Result<OptionalOutputs> {

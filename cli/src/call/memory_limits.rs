@@ -42,7 +42,7 @@ pub(crate) fn too_little_memory(memory: u64, needed: u64, subject: &str, alterna
 pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> Result<(), UsageError> {
     let Resources { threads, memory, .. } = *means;
     let (threads_need, min_memory) =
-        (model::min_memory_for_threads(threads), model::min_call_memory_bytes(threads, reference));
+        (model::min_memory_bytes_without_reference(threads), model::min_call_memory_bytes(threads, reference));
     if memory >= min_memory {
         return Ok(());
     }

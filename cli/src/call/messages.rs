@@ -41,7 +41,7 @@ pub(super) fn log_targets(option: &TargetsOption, targets: &Targets) {
 
 /// Logs properties of the samples that change how variants are called: a missing normal, the assays, fragments with
 /// fixed ends, tumour cells in the normal, and DNA of another person in the tumour.
-pub(super) fn log_library_properties(outcome: &CallSummary) {
+pub(super) fn log_sample_properties(outcome: &CallSummary) {
     let summary = &outcome.sample_summary;
     if !outcome.has_normal && outcome.known.is_some() {
         info!(

@@ -40,7 +40,7 @@ impl Drop for OutputFolder<'_> {
 
 pub(super) fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
     let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
-    signals::set_interrupt_handler(Some(Box::new(move || {
+    signals::set_termination_handler(Some(Box::new(move || {
         let stays = folder::keep_only_resumable_files(&folder);
         drop(OutputFolder { path: &out, was_created: new });
         stays.then(|| folder::resume_hint(&folder))

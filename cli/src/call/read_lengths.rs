@@ -20,7 +20,7 @@ impl From<Error> for StopReading {
 ///
 /// # Errors
 /// The first reads cannot be read.
-pub(crate) fn longest_read_of_first_batch_by_sample(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
+pub(crate) fn max_read_bp_of_first_batch_by_sample(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
     let mut lengths = vec![0; num_samples(lanes)];
     for (sample, length) in lengths.iter_mut().enumerate() {
         let Some(lane) = lanes.iter().find(|lane| usize::from(lane.sample) == sample) else { continue };

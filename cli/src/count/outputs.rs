@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
-use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeUsage, SortedSampleKmers};
+use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeUsage, SortableSampleKmers};
 use genuma_reads::dna;
 use genuma_work::cost::{UnitCost, measure_process_cost};
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
@@ -60,7 +60,7 @@ impl KmerOutput {
     /// writer and the k-mers use at most `memory` bytes of memory together.
     pub(crate) fn write_kmers(
         &self,
-        sorted: &SortedSampleKmers,
+        sorted: &SortableSampleKmers,
         note: &TableNote,
         memory: u64,
         set: &mut AtomicFileSet,
@@ -74,8 +74,8 @@ impl KmerOutput {
 
 /// Sets what an interruption of the program does: it keeps the results of finished units in the work folder `folder`,
 /// if one is given, and removes all other temporary files.
-pub(crate) fn keep_finished_steps_on_interruption(folder: Option<PathBuf>) {
-    signals::set_interrupt_handler(Some(Box::new(move || {
+pub(crate) fn keep_finished_units_on_interruption(folder: Option<PathBuf>) {
+    signals::set_termination_handler(Some(Box::new(move || {
         folder.filter(|folder| folder::keep_only_resumable_files(folder)).map(|folder| folder::resume_hint(&folder))
     })));
 }
@@ -100,7 +100,7 @@ pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Resul
 
 fn write_table(
     path: &Path,
-    sorted: &SortedSampleKmers,
+    sorted: &SortableSampleKmers,
     note: &TableNote,
     memory: u64,
     set: &mut AtomicFileSet,
@@ -120,7 +120,7 @@ fn write_table(
 
 fn write_text(
     path: &Path,
-    sorted: &SortedSampleKmers,
+    sorted: &SortableSampleKmers,
     note: &TableNote,
     set: &mut AtomicFileSet,
 ) -> anyhow::Result<WrittenKmerTotals> {
@@ -232,6 +232,6 @@ impl CountOutcome<'_> {
             "peak_bytes": cost.peak_bytes,
             "steps": costs,
         });
-        json_file::add_json_output(path, json_file::schema::KMER_COUNT_SCHEMA_NUMBER, &value, set)
+        json_file::add_json_file_with_schema(path, json_file::schema::KMER_COUNT_SCHEMA_NUMBER, &value, set)
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use genuma_kmers::{BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, SortedSampleKmers};
+use genuma_kmers::{BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, SortableSampleKmers};
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost};
@@ -80,7 +80,7 @@ impl ResumableCount {
         min_count: u32,
         progress: &UnitProgressDisplay,
         costs: &mut Vec<UnitCost>,
-    ) -> anyhow::Result<SortedSampleKmers> {
+    ) -> anyhow::Result<SortableSampleKmers> {
         // Signals are deferred between finishing the bins and recording the unit: one is useless without the other.
         let mut undivided = None;
         let read = if self.is_finished(COUNT_STEP)? {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_kmers::{BinGrid, ExpectedKmers, bin_grid_for_kmers, min_memory_for_grid};
+use genuma_kmers::{BinGrid, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes_for_grid};
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
@@ -142,7 +142,7 @@ fn store_location(run: &str) -> anyhow::Result<String> {
 }
 
 fn check_scatter_memory(job: &CallJob, grid: BinGrid) -> anyhow::Result<()> {
-    let min_memory_bytes = min_memory_for_grid(grid, job.resources.threads);
+    let min_memory_bytes = min_memory_bytes_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
         let (have, need) =
             (size_format::format_bytes(job.resources.memory), size_format::format_bytes(min_memory_bytes));

@@ -34,14 +34,14 @@ const LIBRARY_SATURATION_PAIRS: f64 = 65_536.0;
 
 /// Returns the minimum memory of a call with this number of threads and without a reference (bytes). A call with less
 /// is refused.
-pub(crate) fn min_memory_for_threads(threads: usize) -> u64 {
+pub(crate) fn min_memory_bytes_without_reference(threads: usize) -> u64 {
     (BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64).max(2 * min_memory_bytes(threads))
 }
 
 /// Returns the minimum memory of a call (bytes). The reference takes one byte a base. The result is rounded up to MiB,
 /// so that the value shown in messages is sufficient.
 pub(crate) fn min_call_memory_bytes(threads: usize, reference: Option<u64>) -> u64 {
-    (min_memory_for_threads(threads) + reference.unwrap_or(0)).next_multiple_of(1 << 20)
+    (min_memory_bytes_without_reference(threads) + reference.unwrap_or(0)).next_multiple_of(1 << 20)
 }
 
 /// Size of the input of a call, and the resources that the call may use.

@@ -1,6 +1,6 @@
 //! Predicts the resources of each step of a distributed call, to request them from a cluster's scheduler.
 
-use genuma_kmers::{BinGrid, min_memory_for_grid};
+use genuma_kmers::{BinGrid, min_memory_bytes_for_grid};
 use genuma_somatic::distributed_call::StepKind;
 use genuma_somatic::pipeline::Resources;
 
@@ -58,7 +58,7 @@ impl ForecastInput {
             let kmers = all_bases / shards * KMER_BYTES_PER_BASE;
             let (cpu_s, peak, scratch) = match kind {
                 StepKind::Scatter => {
-                    let min_scatter_bytes = min_memory_for_grid(grid, threads) as f64;
+                    let min_scatter_bytes = min_memory_bytes_for_grid(grid, threads) as f64;
                     (
                         cost_of("count", SCATTER_SHARE_OF_COUNT / shards).0,
                         base + kmers + min_scatter_bytes + evidence_bytes + waiting,

@@ -28,7 +28,7 @@ pub(crate) fn print_forecast(
     let plan = ForecastWithCost::from_input(input, runs, gpu, costs)?;
     if let Some(path) = json {
         let mut set = AtomicFileSet::default();
-        json_file::add_json_output(
+        json_file::add_json_file_with_schema(
             path,
             json_file::schema::FORECAST_SCHEMA_NUMBER,
             &serde_json::to_value(&plan)?,

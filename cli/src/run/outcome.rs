@@ -89,7 +89,12 @@ impl RunOutcome<'_> {
         mut set: AtomicFileSet,
     ) -> anyhow::Result<()> {
         if let Some(path) = json {
-            json_file::add_json_output(path, json_file::schema::RUN_COMMAND_SCHEMA_NUMBER, &self.to_json(), &mut set)?;
+            json_file::add_json_file_with_schema(
+                path,
+                json_file::schema::RUN_COMMAND_SCHEMA_NUMBER,
+                &self.to_json(),
+                &mut set,
+            )?;
         }
         set.publish_all()?;
         self.log_counters();

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::{BASE_MEMORY_BYTES, PAGE_BYTES, check_output_is_not_input, read_count_note};
 use crate::call::memory_limits;
-use crate::count::outputs::keep_finished_steps_on_interruption;
+use crate::count::outputs::keep_finished_units_on_interruption;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::size_format;
 
@@ -51,11 +51,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     require_existing_folder(folder, &folder.display().to_string())?;
     let scan = TablePageReader::open(table)?;
     check_output_is_not_input(table, out)?;
-    keep_finished_steps_on_interruption(None);
+    keep_finished_units_on_interruption(None);
     let dictionary = make_dictionary(args, &scan)?;
     let (file, num_bytes) = dictionary.write_unpublished(out)?;
     file.publish()?;
-    genuma_work::signals::set_interrupt_handler(None);
+    genuma_work::signals::set_termination_handler(None);
     let (num_kmers, per_kmer) = (dictionary.len(), num_bytes as f64 / dictionary.len().max(1) as f64);
     let (k, num_strings, seconds) = (dictionary.k(), dictionary.num_strings(), start.elapsed().as_secs_f64());
     info!(

@@ -87,7 +87,7 @@ impl<'o, 'w> SharedOutput<'o, 'w> {
     ///
     /// # Errors
     /// Memory cannot be allocated.
-    pub(crate) fn thread_writer(&self) -> anyhow::Result<ThreadWriter<'o, 'w>> {
+    pub(crate) fn new_thread_writer(&self) -> anyhow::Result<ThreadWriter<'o, 'w>> {
         Ok(match self {
             SharedOutput::Table(table) => ThreadWriter::Table(Box::new(table.new_key_range_writer()?)),
             SharedOutput::Text(text) => {
@@ -145,7 +145,7 @@ impl ThreadWriter<'_, '_> {
     /// Completes the output of this thread. No more ranges can be written with it.
     pub(crate) fn finish_thread_output(self) {
         if let ThreadWriter::Table(hand) = self {
-            hand.finish_thread();
+            hand.merge_into_table();
         }
     }
 }

@@ -15,7 +15,8 @@ use noodles_sam as sam;
 use crate::Hit;
 use crate::bgzf::CompressionLevel;
 use crate::scan::{
-    FALLBACK_MAX_INSERT_SIZE_BP, ReferenceRegion, ReferenceScan, estimate_max_insert_size, move_best_pair_first,
+    FALLBACK_MAX_INSERT_SIZE_BP, ReferenceRegion, ReferenceScan, choose_best_pair_and_set_mapq,
+    estimate_max_insert_size,
 };
 use crate::sort::{self, BamFileWriter, BlockSorter, Sorter};
 use records::RecordEncoder;
@@ -251,7 +252,7 @@ impl<T: HasTemplate> MappedTemplate<T> {
     /// Moves the hits of the best pair to the front. Limits the mapping quality of mates that were not searched for in
     /// the whole reference to [`UnalignedTemplate::max_mapq`].
     fn choose_hits(&mut self, apart: usize) {
-        move_best_pair_first(&mut self.mate_hits, apart);
+        choose_best_pair_and_set_mapq(&mut self.mate_hits, apart);
         let UnalignedTemplate { max_mapq, search_genome, .. } = self.input.template();
         for (hits, _) in
             self.mate_hits.iter_mut().zip(self.aligned_nearby).filter(|(_, is_aligned)| *is_aligned || !search_genome)

@@ -28,8 +28,10 @@ use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
 use self::extend::{GappedAlignment, count_matching_bases, extend_gapped, extend_ungapped};
-pub(crate) use self::mate_pairs::{FALLBACK_MAX_INSERT_SIZE_BP, estimate_max_insert_size, move_best_pair_first};
-use self::ranking::sort_and_rank;
+pub(crate) use self::mate_pairs::{
+    FALLBACK_MAX_INSERT_SIZE_BP, choose_best_pair_and_set_mapq, estimate_max_insert_size,
+};
+use self::ranking::sort_deduplicate_and_rank;
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use self::segments::{MIN_SEGMENTS_TO_DROP_DOMINATED, UngappedSegment, drop_dominated_segments, overlap_len};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
@@ -536,7 +538,7 @@ impl SequenceBatch {
             let gaps = rivals < MAX_GAPPED_RIVALS && best <= one.scored_range.score + MAX_SCORE_DEFICIT_FOR_GAPS;
             hits.push(self.make_hit(genome, one, gaps));
         }
-        sort_and_rank(&mut hits);
+        sort_deduplicate_and_rank(&mut hits);
         (hits, dropped_segments)
     }
 

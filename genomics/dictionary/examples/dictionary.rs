@@ -107,11 +107,11 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TablePageReader, reads: Optio
     let near: Vec<KmerOnBothStrands> = keys.iter().map(|&key| both_strands(key ^ 1 << k, k)).collect();
     for (name, kmers) in [("present", &present), ("absent", &absent), ("one base changed", &near)] {
         measure(&format!("{name}, ns"), kmers.len(), || {
-            kmers.iter().filter(|&&kmer| dictionary.find_kmer(kmer).is_some()).count() as u64
+            kmers.iter().filter(|&&kmer| dictionary.find_kmer_number(kmer).is_some()).count() as u64
         });
     }
     measure("present with count, ns", present.len(), || {
-        let found = present.iter().filter_map(|&kmer| dictionary.find_kmer(kmer));
+        let found = present.iter().filter_map(|&kmer| dictionary.find_kmer_number(kmer));
         found.map(|number| u64::from(dictionary.get_count(number, 0))).sum()
     });
     let Some(reads) = reads else { return Ok(()) };
@@ -125,7 +125,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TablePageReader, reads: Optio
         for sequence in &sequences {
             stream.start_sequence();
             for (start, kmer) in encode::kmers(sequence, k) {
-                let found = stream.find_kmer(start, kmer);
+                let found = stream.find_kmer_number(start, kmer);
                 sum += found.map_or(0, |number| u64::from(dictionary.get_count(number, 0)));
             }
         }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, allocate_empty_vec};
 use crate::minimizer::{choose_minimizer_length, for_each_kmer_with_minimizer};
-use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_HASH, build_index};
+use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_MINIMIZER, build_index};
 use crate::sequence::KmerStrings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
@@ -136,7 +136,7 @@ impl DictionaryBuilder {
 }
 
 /// Builds the index of minimizers, and the index of k-mers whose minimizers are frequent: they have more than
-/// [`MAX_POSITIONS_PER_HASH`] positions.
+/// [`MAX_POSITIONS_PER_MINIMIZER`] positions.
 fn index_strings(
     strings: &KmerStrings,
     k: u32,
@@ -156,7 +156,7 @@ fn index_strings(
         });
     };
     let IndexAndFrequentHashes { index, frequent_hashes } =
-        build_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_HASH, pass_bytes)?;
+        build_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_MINIMIZER, pass_bytes)?;
     let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
     let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {
         let (mut last, mut is_frequent) = (None, false);

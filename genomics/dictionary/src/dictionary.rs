@@ -92,12 +92,12 @@ impl Dictionary {
     /// Finds a k-mer or its reverse complement. Returns the number of the k-mer in the order of the strings, from 0;
     /// `None` if the dictionary does not have it.
     #[inline]
-    pub fn find_kmer(&self, kmer: KmerOnBothStrands) -> Option<u64> {
+    pub fn find_kmer_number(&self, kmer: KmerOnBothStrands) -> Option<u64> {
         let minimizer = find_minimizer(kmer, self.k, self.m);
         self.find_place(kmer, minimizer).0.and_then(|place| self.number_at(place))
     }
 
-    /// The count of a k-mer in a sample. `number` is the number of the k-mer as returned by [`Dictionary::find_kmer`].
+    /// The count of a k-mer in a sample. `number` is the number of the k-mer as returned by [`Dictionary::find_kmer_number`].
     ///
     /// # Panics
     /// The dictionary has fewer k-mers or samples.
@@ -198,9 +198,9 @@ impl<'d> SequenceKmerLookup<'d> {
     }
 
     /// Finds `kmer`, which begins at index `start` of the sequence. Returns its number, or `None`, as
-    /// [`Dictionary::find_kmer`] does.
+    /// [`Dictionary::find_kmer_number`] does.
     #[inline]
-    pub fn find_kmer(&mut self, start: usize, kmer: KmerOnBothStrands) -> Option<u64> {
+    pub fn find_kmer_number(&mut self, start: usize, kmer: KmerOnBothStrands) -> Option<u64> {
         let before = self.last.take().filter(|(last, _)| last + 1 == start);
         let place = before.and_then(|(_, place)| self.extend(place, kmer)).or_else(|| self.find_by_index(kmer))?;
         self.last = Some((start, place));

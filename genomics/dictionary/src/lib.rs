@@ -23,7 +23,7 @@
 //! let dictionary = builder.finish()?;
 //! let mut lookup = SequenceKmerLookup::for_dictionary(&dictionary);
 //! for (start, kmer) in encode::kmers(sequence, 15) {
-//!     let number = lookup.find_kmer(start, kmer).expect("a k-mer of the sequence");
+//!     let number = lookup.find_kmer_number(start, kmer).expect("a k-mer of the sequence");
 //!     assert_eq!(dictionary.get_count(number, 0), 3);
 //! }
 //! // All k-mers are in one string, so the index is needed once.

@@ -15,7 +15,7 @@ const BUCKETS_PER_GROUP: u64 = 32;
 const FINGERPRINT_BITS: u32 = 8;
 /// Maximum number of positions that the index of minimizers stores for a hash. A hash with more positions has one entry
 /// without a position. The index of k-mers has no maximum.
-pub(crate) const MAX_POSITIONS_PER_HASH: usize = 16;
+pub(crate) const MAX_POSITIONS_PER_MINIMIZER: usize = 16;
 /// Number of hash ranges whose entries are counted first, so that few passes fill the index.
 const NUM_HASH_RANGES: usize = 1 << 12;
 
@@ -39,7 +39,7 @@ pub(crate) struct HashPositionIndex {
 pub(crate) enum IndexEntry {
     /// One of the positions of the hash in the strings.
     Position(u64),
-    /// The hash has more than [`MAX_POSITIONS_PER_HASH`] positions.
+    /// The hash has more than [`MAX_POSITIONS_PER_MINIMIZER`] positions.
     ManyPositions,
 }
 
@@ -246,7 +246,7 @@ mod tests {
                 }
             };
             let position_bits = HashPositionIndex::position_bits(num_hashes * 20);
-            let built = build_index(&scan, position_bits, MAX_POSITIONS_PER_HASH, memory_bytes).expect("memory");
+            let built = build_index(&scan, position_bits, MAX_POSITIONS_PER_MINIMIZER, memory_bytes).expect("memory");
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
             assert_eq!(

@@ -75,7 +75,9 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
         for sequence in &sequences {
             stream.start_sequence();
             for (start, kmer) in encode::kmers(sequence, 31) {
-                for number in [changed.find_kmer(kmer), stream.find_kmer(start, kmer)].into_iter().flatten() {
+                for number in
+                    [changed.find_kmer_number(kmer), stream.find_kmer_number(start, kmer)].into_iter().flatten()
+                {
                     row(&changed, number);
                 }
             }

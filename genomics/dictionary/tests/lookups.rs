@@ -30,7 +30,7 @@ fn assert_stream_is_correct(dictionary: &Dictionary, counts: &Counts, sequences:
     for sequence in sequences {
         stream.start_sequence();
         for (start, kmer) in encode::kmers(sequence, dictionary.k()) {
-            let found = stream.find_kmer(start, kmer).map(|number| row(dictionary, number));
+            let found = stream.find_kmer_number(start, kmer).map(|number| row(dictionary, number));
             assert_eq!(found.as_ref(), counts.get(&kmer.canonical()), "{start}: {kmer:?}");
         }
     }
@@ -83,7 +83,8 @@ fn a_circle_is_one_string() {
     assert_same_kmers(&dictionary, &counts);
     // A stream needs the index at its start and where the circle was cut.
     let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
-    let found = encode::kmers(&circle, 31).filter(|&(start, kmer)| stream.find_kmer(start, kmer).is_some()).count();
+    let found =
+        encode::kmers(&circle, 31).filter(|&(start, kmer)| stream.find_kmer_number(start, kmer).is_some()).count();
     assert!(found == 5000 && stream.num_index_lookups() <= 2, "{found}, {}", stream.num_index_lookups());
 }
 
@@ -95,7 +96,7 @@ fn sets_without_neighbours_and_empty_sets_work() {
         let dictionary = reopened(&build(&counts, k, MEMORY_BYTES).expect("a dictionary"));
         assert_same_kmers(&dictionary, &counts);
         let none = reopened(&build(&Counts::new(), k, MEMORY_BYTES).expect("a dictionary"));
-        assert!(none.is_empty() && counts.keys().all(|&key| none.find_kmer(strand(key, k, false)).is_none()));
+        assert!(none.is_empty() && counts.keys().all(|&key| none.find_kmer_number(strand(key, k, false)).is_none()));
     }
 }
 

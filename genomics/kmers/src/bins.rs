@@ -10,7 +10,7 @@ use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::extents::{ExtentPool, FilledExtent, OpenExtent};
+use crate::extents::{ExtentPool, OpenExtent, StoredExtent};
 use crate::node_assignment::NodeAssignment;
 
 /// A set of bins, numbered from 0, whose records are in extents of one pool. Threads append records at the same time. A
@@ -27,7 +27,7 @@ struct Bin {
     kmers: u64,
     /// The extent that records are appended to, allocated with the first record.
     open: Option<OpenExtent>,
-    full: Vec<FilledExtent>,
+    full: Vec<StoredExtent>,
 }
 
 /// Where in a spill file the records of each bin are, after all bins were written to the file.
@@ -115,7 +115,7 @@ impl Bins {
     /// Empties a bin and returns its memory and file space to the pool.
     pub(crate) fn free_bin(&self, bin: usize) {
         let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
-        full.into_iter().chain(open.map(FilledExtent::Memory)).for_each(|extent| self.pool.free_extent(extent));
+        full.into_iter().chain(open.map(StoredExtent::Memory)).for_each(|extent| self.pool.free_extent(extent));
     }
 
     /// Returns the pool that provides the extents.
@@ -137,7 +137,7 @@ impl Bins {
     pub(crate) fn bytes_in_memory(&self) -> u64 {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
-            let full = bin.full.iter().filter(|extent| matches!(extent, FilledExtent::Memory(_))).count();
+            let full = bin.full.iter().filter(|extent| matches!(extent, StoredExtent::Memory(_))).count();
             ((full + usize::from(bin.open.is_some())) * self.pool.extent_bytes()) as u64
         };
         self.bins.iter().map(held).sum()
@@ -150,7 +150,7 @@ impl Bins {
         let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
         for bin in (0..self.len()).rev() {
             let mut bin = self.lock(bin);
-            for extent in bin.full.iter_mut().filter(|extent| matches!(extent, FilledExtent::Memory(_))) {
+            for extent in bin.full.iter_mut().filter(|extent| matches!(extent, StoredExtent::Memory(_))) {
                 if over == 0 {
                     break;
                 }
@@ -171,7 +171,7 @@ impl Bins {
         let move_bin = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
             let blocks =
-                full.into_iter().chain(open.map(FilledExtent::Memory)).map(|extent| pool.store_in_file(extent));
+                full.into_iter().chain(open.map(StoredExtent::Memory)).map(|extent| pool.store_in_file(extent));
             Ok((kmers, blocks.collect::<Result<_, Error>>()?))
         };
         let bins = bins.into_iter().map(move_bin).collect::<Result<_, Error>>()?;
@@ -190,7 +190,7 @@ impl Bins {
 
     fn from_index(index: SpilledBinIndex, pool: Arc<ExtentPool>) -> Self {
         let bin = |(kmers, blocks): (u64, Vec<SpillBlock>)| {
-            let full = blocks.into_iter().map(FilledExtent::File).collect();
+            let full = blocks.into_iter().map(StoredExtent::File).collect();
             Mutex::new(Bin { kmers, open: None, full })
         };
         Self { bins: index.bins.into_iter().map(bin).collect(), pool }

@@ -148,7 +148,7 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range or the spill file cannot be read.
-    pub fn open_sorted_kmers<const S: usize>(
+    pub fn open_sortable_kmers<const S: usize>(
         self,
         params: &CountParams,
         path: &Path,

@@ -9,7 +9,7 @@ use genuma_machine::processor::prefetch;
 
 use crate::encode::kmer_mask;
 use crate::superkmer::MAX_KMERS_PER_RECORD;
-use crate::{Error, RootCounters, SPECTRUM_SLOTS};
+use crate::{Error, NUM_SPECTRUM_ENTRIES, RootCounters};
 
 pub(crate) use count_totals::CountTotals;
 
@@ -259,7 +259,7 @@ pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 impl<const S: usize> KmerSpectra<S> {
     /// Spectra with all entries 0.
     pub(crate) fn with_zero_counts() -> Self {
-        Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
+        Self(std::array::from_fn(|_| vec![0; NUM_SPECTRUM_ENTRIES]))
     }
 
     /// Adds one distinct k-mer: increments the entry `[sample][n]` for each sample that has the k-mer n times (the last
@@ -267,7 +267,7 @@ impl<const S: usize> KmerSpectra<S> {
     #[inline]
     fn add_counts(&mut self, counts: [u32; S]) {
         for (spectrum, count) in self.0.iter_mut().zip(counts) {
-            spectrum[(count as usize).min(SPECTRUM_SLOTS - 1)] += 1;
+            spectrum[(count as usize).min(NUM_SPECTRUM_ENTRIES - 1)] += 1;
         }
     }
 

@@ -58,7 +58,7 @@ impl OpenExtent {
 
 /// An extent that is full or to which no more records are appended, in memory or in the spill file.
 #[derive(Debug)]
-pub(crate) enum FilledExtent {
+pub(crate) enum StoredExtent {
     Memory(OpenExtent),
     File(SpillBlock),
 }
@@ -189,23 +189,23 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<FilledExtent, Error> {
+    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<StoredExtent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(FilledExtent::Memory(std::mem::replace(open, self.take_reserved_extent(node))));
+            return Ok(StoredExtent::Memory(std::mem::replace(open, self.take_reserved_extent(node))));
         }
         let piece = self.spill.write_block(open.appended_records(), self.extent_bytes)?;
         open.len = 0;
-        Ok(FilledExtent::File(piece))
+        Ok(StoredExtent::File(piece))
     }
 
     /// Returns the records of an extent. Those of an extent in the file are read into `buffer`.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or is damaged.
-    pub(crate) fn read_extent<'a>(&self, extent: &'a FilledExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
+    pub(crate) fn read_extent<'a>(&self, extent: &'a StoredExtent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
-            FilledExtent::Memory(records) => Ok(records.appended_records()),
-            FilledExtent::File(piece) => {
+            StoredExtent::Memory(records) => Ok(records.appended_records()),
+            StoredExtent::File(piece) => {
                 self.spill.read_block(piece, buffer)?;
                 Ok(buffer)
             }
@@ -214,13 +214,13 @@ impl ExtentPool {
 
     /// Returns the memory or file space of an extent to the pool. For an extent in memory, one more full extent may
     /// then stay in memory.
-    pub(crate) fn free_extent(&self, extent: FilledExtent) {
+    pub(crate) fn free_extent(&self, extent: StoredExtent) {
         match extent {
-            FilledExtent::Memory(records) => {
+            StoredExtent::Memory(records) => {
                 drop(records);
                 self.free_full_extents.fetch_add(1, Relaxed);
             }
-            FilledExtent::File(piece) => self.spill.free_block(piece),
+            StoredExtent::File(piece) => self.spill.free_block(piece),
         }
     }
 
@@ -228,9 +228,9 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(&self, extent: &mut FilledExtent) -> Result<(), Error> {
-        if let FilledExtent::Memory(records) = extent {
-            *extent = FilledExtent::File(self.spill.write_block(records.appended_records(), self.extent_bytes)?);
+    pub(crate) fn move_to_file(&self, extent: &mut StoredExtent) -> Result<(), Error> {
+        if let StoredExtent::Memory(records) = extent {
+            *extent = StoredExtent::File(self.spill.write_block(records.appended_records(), self.extent_bytes)?);
         }
         Ok(())
     }
@@ -239,12 +239,12 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_in_file(&self, extent: FilledExtent) -> Result<SpillBlock, Error> {
+    pub(crate) fn store_in_file(&self, extent: StoredExtent) -> Result<SpillBlock, Error> {
         match extent {
-            FilledExtent::Memory(records) => {
+            StoredExtent::Memory(records) => {
                 Ok(self.spill.write_block(records.appended_records(), self.extent_bytes)?)
             }
-            FilledExtent::File(piece) => Ok(piece),
+            StoredExtent::File(piece) => Ok(piece),
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     /// Stores an extent of `len` equal bytes.
-    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<FilledExtent, Error> {
+    fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<StoredExtent, Error> {
         let mut open = pool.take_reserved_extent(0);
         open.append_records(&vec![byte; len]);
         pool.store_full_extent(&mut open, 0)
@@ -292,13 +292,13 @@ mod tests {
         let put = |byte| put(&pool, byte, 100).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
         pool.free_extent(first);
-        assert!(matches!(put(4), FilledExtent::File(SpillBlock { offset: 0, .. })));
+        assert!(matches!(put(4), StoredExtent::File(SpillBlock { offset: 0, .. })));
         pool.free_extent(memory);
         let mut extent = put(5);
-        assert!(matches!(extent, FilledExtent::Memory(_)));
+        assert!(matches!(extent, StoredExtent::Memory(_)));
         pool.free_extent(second);
         pool.move_to_file(&mut extent).expect("room");
-        assert!(matches!(extent, FilledExtent::File(SpillBlock { offset: 4096, .. })));
+        assert!(matches!(extent, StoredExtent::File(SpillBlock { offset: 4096, .. })));
         assert_eq!(pool.read_extent(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
         assert_eq!(pool.spilled_bytes(), 400);
     }

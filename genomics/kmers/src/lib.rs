@@ -61,8 +61,8 @@ pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeUsage;
 pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
 pub use pipeline::{ScatteredReads, count};
-pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_for_grid};
-pub use sample_count::{ScatteredSamples, SortedSampleKmers};
+pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_bytes_for_grid};
+pub use sample_count::{ScatteredSamples, SortableSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardKmerIndex, count_partition_from_shards};
 pub use sorted_kmers::SortableKmers;
@@ -74,7 +74,7 @@ pub const MAX_K: u32 = 32;
 /// Maximum number of samples that can be counted jointly.
 pub const MAX_SAMPLES: usize = 8;
 /// Number of entries of a k-mer spectrum ([`CountResult::spectra`]): counts from 0 to 1022, and all higher counts.
-pub(crate) const SPECTRUM_SLOTS: usize = 1024;
+pub(crate) const NUM_SPECTRUM_ENTRIES: usize = 1024;
 
 /// What to count, and the threads, memory and disk space for it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use crate::counter_table::{MIN_SLOTS, slot_bytes};
 use crate::minimizer::minimizer_length;
 use crate::partition::{BinGrid, MAX_BINS, MAX_PARTITIONS};
 use crate::superkmer::MAX_RECORD_BYTES;
-use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
+use crate::{CountParams, MAX_SAMPLES, NUM_SPECTRUM_ENTRIES};
 
 /// Number of k-mers per bin, within the limits below: at 30-fold depth or more the table of a bin fits the cache of a
 /// core.
@@ -106,7 +106,7 @@ pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
 }
 
 /// Minimum memory in bytes with which `threads` threads can scatter reads into the bins of a grid.
-pub fn min_memory_for_grid(grid: BinGrid, threads: usize) -> u64 {
+pub fn min_memory_bytes_for_grid(grid: BinGrid, threads: usize) -> u64 {
     let (bins, demand) =
         (grid.num_bins() as u64, MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers));
     let threads = threads as u64;
@@ -161,7 +161,7 @@ pub(crate) enum KmerDelivery {
 impl MemoryDemand {
     /// Memory demand of a count of `kmers` k-mers with counters of `S` samples.
     pub(crate) fn for_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
-        let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
+        let thread = 32 * KIB + (S * NUM_SPECTRUM_ENTRIES * size_of::<u64>()) as u64;
         Self {
             kmers,
             threads,

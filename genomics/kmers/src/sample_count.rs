@@ -41,7 +41,7 @@ pub struct ScatteredSamples(Box<dyn CountBins>);
 
 /// The counted k-mers of some samples, which can be iterated once in sorted order, for a number of samples that is
 /// known at run time only.
-pub struct SortedSampleKmers(Box<dyn VisitKmers>);
+pub struct SortableSampleKmers(Box<dyn VisitKmers>);
 
 impl ScatteredSamples {
     /// Scatters the reads of all lanes of samples 0 to `samples - 1` into bins; `samples` is at most [`MAX_SAMPLES`].
@@ -61,12 +61,12 @@ impl ScatteredSamples {
     ///
     /// # Errors
     /// As [`ScatteredReads::count_and_sort`].
-    pub fn count_and_sort(self, min_count: u32) -> Result<SortedSampleKmers, Error> {
-        Ok(SortedSampleKmers(self.0.count_and_sort(min_count)?))
+    pub fn count_and_sort(self, min_count: u32) -> Result<SortableSampleKmers, Error> {
+        Ok(SortableSampleKmers(self.0.count_and_sort(min_count)?))
     }
 }
 
-impl SortedSampleKmers {
+impl SortableSampleKmers {
     /// Number of k-mers kept.
     pub fn num_kept_kmers(&self) -> u64 {
         self.0.num_kept_kmers()
@@ -153,10 +153,10 @@ impl CountedKmersCheckpoint {
     /// Opens the k-mers in the file at `path` with as many counters as they were counted with.
     ///
     /// # Errors
-    /// As [`CountedKmersCheckpoint::open_sorted_kmers`].
-    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortedSampleKmers, Error> {
+    /// As [`CountedKmersCheckpoint::open_sortable_kmers`].
+    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortableSampleKmers, Error> {
         Ok(
-            with_counters!(self.num_counters_per_kmer(), S => SortedSampleKmers(Box::new(self.open_sorted_kmers::<S>(params, path)?))),
+            with_counters!(self.num_counters_per_kmer(), S => SortableSampleKmers(Box::new(self.open_sortable_kmers::<S>(params, path)?))),
         )
     }
 }

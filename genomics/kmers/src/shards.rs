@@ -56,7 +56,7 @@ impl ShardKmerIndex {
             KmerDelivery::Roots,
         );
         let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
-            let least = plan::min_memory_for_grid(grid, params.threads);
+            let least = plan::min_memory_bytes_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
                 "{} bytes of memory are too little for {} bins: {} threads need at least {least}",
                 params.memory_bytes,

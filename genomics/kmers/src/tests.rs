@@ -15,8 +15,8 @@ use crate::encode::pack;
 use crate::pipeline::ScatteredReads;
 use crate::plan::MemoryPlan;
 use crate::{
-    CountParams, CountResult, CountStats, Devices, Error, KeepPairUnchanged, Partition, PreparePair, RootCounters,
-    SPECTRUM_SLOTS, count, min_memory_bytes,
+    CountParams, CountResult, CountStats, Devices, Error, KeepPairUnchanged, NUM_SPECTRUM_ENTRIES, Partition,
+    PreparePair, RootCounters, count, min_memory_bytes,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -134,9 +134,9 @@ fn assert_counts(files: &Files, params: &CountParams, plan: Option<MemoryPlan>, 
     let CountResult { selected: picks, spectra, stats, roots: found } = counted.expect("counted");
     assert!(picks.iter().map(|(root, counts)| (root, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
     for sample in 0..2 {
-        let mut spectrum = vec![0; SPECTRUM_SLOTS];
+        let mut spectrum = vec![0; NUM_SPECTRUM_ENTRIES];
         let counts: Vec<usize> = roots.values().flatten().map(|c| c[sample] as usize).filter(|&n| n > 0).collect();
-        counts.iter().for_each(|&n| spectrum[n.min(SPECTRUM_SLOTS - 1)] += 1);
+        counts.iter().for_each(|&n| spectrum[n.min(NUM_SPECTRUM_ENTRIES - 1)] += 1);
         assert_eq!(spectra[sample], spectrum);
         assert_eq!(stats.kmers[sample], counts.iter().sum::<usize>() as u64);
     }
@@ -346,7 +346,7 @@ fn skewed_input_is_counted_in_the_minimum_memory() {
     assert_eq!(counted.stats.kmers, [120 * 20_000; 2]);
     assert_eq!(counted.stats.distinct, 121);
     assert_eq!(counted.selected[0], (0, std::array::from_fn(|i| [if i == 0 { 120 * 20_000 } else { 0 }, 0])));
-    assert_eq!((counted.spectra[0][SPECTRUM_SLOTS - 1], counted.spectra[1][SPECTRUM_SLOTS - 1]), (1, 120));
+    assert_eq!((counted.spectra[0][NUM_SPECTRUM_ENTRIES - 1], counted.spectra[1][NUM_SPECTRUM_ENTRIES - 1]), (1, 120));
     assert!(counted.stats.spilled_bytes > 0);
 }
 

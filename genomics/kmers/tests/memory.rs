@@ -116,7 +116,7 @@ fn the_counter_allocates_no_more_than_it_is_given() {
                     .expect("read");
             let counted =
                 CountedKmersCheckpoint::count_and_create::<2>(read, &bins, &params, 1, &parts).expect("counted");
-            let sorted = counted.open_sorted_kmers::<2>(&params, &parts).expect("there");
+            let sorted = counted.open_sortable_kmers::<2>(&params, &parts).expect("there");
             let mut kmers = 0;
             let each = |_, counts: &[u32; 2]| {
                 kmers += u64::from(counts[0] + counts[1]);

@@ -21,7 +21,7 @@ use crate::confidence_interval::Estimate;
 use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::SiteTally;
 use likelihood::ContaminationLikelihood;
-use site_rows::collect_rows;
+use site_rows::collect_undamaged_depth_rows;
 use somatic_spectrum::{SomaticSpectrum, select_likeliest, somatic_spectra};
 
 /// Share of another person's DNA in a sample, and the number of sites on which the estimate is based.
@@ -65,7 +65,7 @@ pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInp
         other_contamination: other,
         use_shared_sites: both,
     } = input;
-    let rows = collect_rows(tally, sample, modal_depth, both);
+    let rows = collect_undamaged_depth_rows(tally, sample, modal_depth, both);
     // Each site counts three times, once for each base that could be the minor allele.
     let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / CONTAMINATION_PARAMS.minor_alleles_per_site;
     if (sites as u64) < CONTAMINATION_PARAMS.min_sites || sites * het < CONTAMINATION_PARAMS.min_het_sites {

@@ -46,5 +46,6 @@ pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};
 pub(crate) use pairing::TemplateReads;
 pub(crate) use readers::{
-    FileReadingResources, OrderedReader, ReaderScratch, SharedReader, check_marker_and_header, count_in_first_bytes,
+    FileReadingResources, OrderedReader, ReaderScratch, SharedReader, check_marker_and_header,
+    count_reads_in_first_bytes,
 };

@@ -115,7 +115,7 @@ fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
     // I/O error ignored: reported when the file is opened.
     let size = of.path.metadata().ok()?.len();
     // Relative to this amount, the bytes that are read ahead count little.
-    let [reads, bases, copied, used] = aligned::count_in_first_bytes(of, 4 * look)?;
+    let [reads, bases, copied, used] = aligned::count_reads_in_first_bytes(of, 4 * look)?;
     let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
     (reads > 0).then(|| ReadEstimate {
         bases: scaled(bases),

@@ -23,7 +23,7 @@ pub(crate) use block::FastqBlock;
 use block::LINES_PER_RECORD;
 pub(crate) use record::{
     FastqRecord, FastqRecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads,
-    check_mates, is_iupac, is_printable_ascii, is_read_base, template_name,
+    check_mates, is_graphic_ascii, is_iupac, is_read_base, template_name,
 };
 
 /// Bytes decompressed per call; measured to be the fastest of 32, 64, 128 and 256 KiB.

@@ -216,7 +216,7 @@ impl AmplifiedSpan {
         // Six variants must fit into 10 kb even if the general spacing is larger.
         let spacing = placer.min_spacing_bp.min(self.span.length_bp() / 40);
         let inside = span.start >= self.span.start + spacing && span.end + spacing <= self.span.end;
-        inside && placer.occupied.is_span_free(span, spacing)
+        inside && placer.occupied.can_place_at_span(span, spacing)
     }
 }
 

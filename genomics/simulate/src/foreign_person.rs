@@ -123,7 +123,7 @@ const IBD_SEGMENTS_PER_GENOME: usize = 75;
 
 /// Draws the germline variants of an unrelated person: some of the patient's variants, the frequent ones more often,
 /// and new variants that the patient lacks.
-pub(crate) fn draw_unrelated_person(
+pub(crate) fn draw_variants_of_unrelated_person(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
@@ -133,7 +133,7 @@ pub(crate) fn draw_unrelated_person(
     draw_unrelated_person_in(genome, ploidy, params, patient, &mut OccupiedRegions::empty(genome), rng)
 }
 
-/// Like [`draw_unrelated_person`], but places new variants at the free positions of `occupied`.
+/// Like [`draw_variants_of_unrelated_person`], but places new variants at the free positions of `occupied`.
 fn draw_unrelated_person_in(
     genome: &Genome,
     ploidy: &HealthyPloidy,
@@ -178,7 +178,7 @@ fn draw_unrelated_person_in(
 /// Draws the germline variants of a relative. Where a haplotype is identical by descent, the relative has the patient's
 /// variants, elsewhere those of an unrelated person. `occupied` contains the patient's variants; new variants are
 /// placed at its free positions.
-pub(crate) fn draw_relative(
+pub(crate) fn draw_variants_of_relative(
     genome: &Genome,
     ploidy: &HealthyPloidy,
     params: &GermlineParams,
@@ -270,7 +270,7 @@ mod tests {
         let mut rng = Rng::from_seed_and_labels(seed, &[1]);
         let one =
             germline::place_germline_variants(&genome, &ploidy, params, &mut OccupiedRegions::empty(&genome), &mut rng);
-        let other = draw_unrelated_person(&genome, &ploidy, params, &one, &mut rng);
+        let other = draw_variants_of_unrelated_person(&genome, &ploidy, params, &one, &mut rng);
         let copies = |g: &[GermlineVariant]| -> BTreeMap<String, usize> {
             let own = |g: &GermlineVariant| (format!("{:?}", g.edit), g.haplotypes.iter().filter(|h| **h).count());
             g.iter().filter(|g| g.edit.is_snv()).map(own).collect()
@@ -316,7 +316,7 @@ mod tests {
         let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::empty(&genome));
         let mut rng = Rng::from_seed_and_labels(seed, &[1]);
         let patient = germline::place_germline_variants(&genome, &ploidy, &params, &mut occupied, &mut rng);
-        let other = draw_relative(&genome, &ploidy, &params, kin, &patient, &mut occupied, &mut rng);
+        let other = draw_variants_of_relative(&genome, &ploidy, &params, kin, &patient, &mut occupied, &mut rng);
         [patient, other]
     }
 

@@ -50,7 +50,7 @@ impl Genome {
     }
 
     /// Returns the number of bases that are not N, over all contigs.
-    pub(crate) fn num_known_bases(&self) -> usize {
+    pub(crate) fn num_acgt_bases(&self) -> usize {
         self.seqs.iter().map(|seq| seq.iter().filter(|&&b| b != b'N').count()).sum()
     }
 

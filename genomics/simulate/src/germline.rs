@@ -67,7 +67,7 @@ pub(crate) fn place_germline_variants(
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
     let maker = SmallVariantGenerator::for_genome(genome, occupied);
-    let known = genome.num_known_bases() as f64;
+    let known = genome.num_acgt_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];
     for i in 0..params.svs + indels + snvs {
@@ -84,7 +84,7 @@ pub(crate) fn place_germline_variants(
                 };
                 maker.propose_random_variant(occupied, rng, kind, MAX_INDEL_BP).map(|m| (m.edit, m.reserved))
             };
-            made.filter(|(_, reserved)| occupied.is_span_free(*reserved, params.gap))
+            made.filter(|(_, reserved)| occupied.can_place_at_span(*reserved, params.gap))
         });
         let Some((edit, reserved)) = made else { continue };
         occupied.occupy_span(reserved);

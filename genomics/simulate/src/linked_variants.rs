@@ -100,7 +100,7 @@ fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) ->
     let one_side = members
         .iter()
         .all(|m| placer.tumour.are_in_same_or_no_structural_variant(members[0].edit.position, m.edit.position));
-    let free = placer.occupied.is_span_free(whole, placer.min_spacing_bp)
+    let free = placer.occupied.can_place_at_span(whole, placer.min_spacing_bp)
         && placer.tumour.has_haplotype_for_variant_at(members[0].edit.position);
     (fits && one_side && free).then_some(members)
 }

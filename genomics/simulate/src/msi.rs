@@ -50,7 +50,7 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
             else {
                 continue;
             };
-            if !placer.occupied.is_span_free(made.reserved, MIN_SPACING_BP)
+            if !placer.occupied.can_place_at_span(made.reserved, MIN_SPACING_BP)
                 || !placer.tumour.has_haplotype_for_variant_at(made.edit.position)
             {
                 continue;

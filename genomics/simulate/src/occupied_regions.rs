@@ -67,7 +67,7 @@ impl<'a> OccupiedRegions<'a> {
 
     /// Returns whether a variant can be placed at `span`: it is at least `gap` bp away from all occupied intervals, at
     /// least 1000 bp (on a short contig a tenth of its length) from the ends of the contig, and has no N within 50 bp.
-    pub(crate) fn is_span_free(&self, span: ContigSpan, gap: usize) -> bool {
+    pub(crate) fn can_place_at_span(&self, span: ContigSpan, gap: usize) -> bool {
         let seq = &self.genome.seqs[span.contig];
         let margin = (seq.len() / 10).clamp(1, 1000);
         if span.start < margin || span.end + margin > seq.len() {

@@ -443,9 +443,17 @@ fn place_all_variants(
         let (ploidy, rng) = (&tumour.ploidy, &mut params.rng_for_stream(RandomStream::ForeignPerson));
         match kin {
             Relationship::Unrelated => {
-                foreign_person::draw_unrelated_person(nuclear, ploidy, &params.germline, &germline, rng)
+                foreign_person::draw_variants_of_unrelated_person(nuclear, ploidy, &params.germline, &germline, rng)
             }
-            _ => foreign_person::draw_relative(nuclear, ploidy, &params.germline, kin, &germline, &mut ground, rng),
+            _ => foreign_person::draw_variants_of_relative(
+                nuclear,
+                ploidy,
+                &params.germline,
+                kin,
+                &germline,
+                &mut ground,
+                rng,
+            ),
         }
     });
     let other = if kin.shares_mitochondria() {

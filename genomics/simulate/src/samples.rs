@@ -111,7 +111,7 @@ impl<'a> SequencingInputs<'a> {
         let patient = self.cells.patient_mixture(sample.tumour_share);
         let shortest = reads.longest_read_bp();
         let pool = ChromosomePool::from_genomes(&patient, shortest);
-        let known = self.genome.num_known_bases() as f64;
+        let known = self.genome.num_acgt_bases() as f64;
         // The depth refers to two copies; amplified sequence adds to it.
         let amplified = self.params.copies.amplifications > 0;
         let content = if amplified {
@@ -206,7 +206,7 @@ fn genome_wide_sampling<'a>(mixture: &GenomeMixture<'a>, shortest: usize) -> Fra
 /// of the mates count twice.
 fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mut Rng) -> usize {
     let product_bp = products.draw_amplicon_product(rng).0.len();
-    machine.draw_mate_lengths(rng).map(|length| length.min(product_bp)).iter().sum()
+    machine.draw_template_bp_of_mates(rng).map(|length| length.min(product_bp)).iter().sum()
 }
 
 /// Returns the mean number of molecule bases that the two mates of a pair read (bp). Bases in the overlap of the mates
@@ -214,7 +214,7 @@ fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mu
 fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
         let insert = inserts.draw_insert(rng).length_bp();
-        machine.draw_mate_lengths(rng).map(|length| length.min(insert)).iter().sum::<usize>()
+        machine.draw_template_bp_of_mates(rng).map(|length| length.min(insert)).iter().sum::<usize>()
     };
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
 }
@@ -235,7 +235,7 @@ fn mean_on_target_bases_per_pair(
         }
         let fragment = draw_fragment_by_coverage(|rng| caught.draw_fragment(insert, rng), coverage, rng);
         let n = fragment.len();
-        let [first, second] = machine.draw_mate_lengths(rng).map(|length| length.min(n));
+        let [first, second] = machine.draw_template_bp_of_mates(rng).map(|length| length.min(n));
         caught.count_fragment_bases_in_targets(&fragment, 0, first)
             + caught.count_fragment_bases_in_targets(&fragment, n - second, n)
     };

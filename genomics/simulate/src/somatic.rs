@@ -93,7 +93,7 @@ fn place_structural_variants(placer: &mut VariantPlacer, params: &SomaticParams)
     let mut classes = vec![Deletion, Insertion, Duplication, Inversion, Copy];
     // A translocation exchanges the ends of two contigs of one haplotype.
     let contigs_of =
-        |haplotype| (0..genome.seqs.len()).filter(|&c| !placer.tumour.is_haplotype_lost(c, haplotype)).count();
+        |haplotype| (0..genome.seqs.len()).filter(|&c| !placer.tumour.founder_lacks_haplotype(c, haplotype)).count();
     if (0..2).any(|haplotype| contigs_of(haplotype) > 1) {
         classes.push(Translocation);
     }

@@ -138,7 +138,7 @@ impl CaptureTargets {
 
 /// Places the exons of genes at random positions until the targets are large enough or the attempts are used up.
 fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<ContigSpan> {
-    let known = genome.num_known_bases() as f64;
+    let known = genome.num_acgt_bases() as f64;
     let wanted = (known * design.genome_share).max(design.min_bases as f64).min(known * MAX_GENOME_SHARE) as usize;
     let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.draw_below(high - low + 1);
     let mut occupied = OccupiedRegions::empty(genome);
@@ -151,7 +151,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
                 return spans;
             }
             let span = ContigSpan { contig, start: at, end: at + between(design.exon_bp, rng) };
-            if occupied.is_span_free(span, MIN_TARGET_GAP_BP) {
+            if occupied.can_place_at_span(span, MIN_TARGET_GAP_BP) {
                 occupied.occupy_span(span);
                 bases += span.length_bp();
                 spans.push(span);

@@ -114,7 +114,7 @@ impl Tumour {
 
     /// Returns whether tumour cells of the founder clone have no copy of a haplotype of a contig: they lost it, or
     /// healthy cells lack it too.
-    pub(crate) fn is_haplotype_lost(&self, contig: usize, haplotype: usize) -> bool {
+    pub(crate) fn founder_lacks_haplotype(&self, contig: usize, haplotype: usize) -> bool {
         self.karyotypes[0][haplotype].copies_per_chromosome()[contig] == 0
     }
 
@@ -144,13 +144,13 @@ impl Tumour {
 
     /// Returns whether the tumour has a haplotype on which a small variant can be placed at a position.
     pub(crate) fn has_haplotype_for_variant_at(&self, at: GenomePosition) -> bool {
-        self.required_haplotype(at).is_none_or(|haplotype| !self.is_haplotype_lost(at.contig, haplotype))
+        self.required_haplotype(at).is_none_or(|haplotype| !self.founder_lacks_haplotype(at.contig, haplotype))
     }
 
     /// Draws the haplotype of a small variant, and which copies of the haplotype have the variant.
     pub(crate) fn draw_haplotype_and_copies(&self, at: GenomePosition, rng: &mut Rng) -> (usize, CarrierCopies) {
         let mut haplotype = self.required_haplotype(at).unwrap_or_else(|| rng.draw_below(2));
-        if self.is_haplotype_lost(at.contig, haplotype) {
+        if self.founder_lacks_haplotype(at.contig, haplotype) {
             haplotype = 1 - haplotype;
         }
         let amplified =

@@ -44,7 +44,7 @@ impl VariantPlacer<'_, '_> {
     /// Returns whether a small variant can be placed at its proposed position: the position is free, and the tumour has
     /// a haplotype there.
     pub(crate) fn can_place_small_variant(&self, made: &ProposedVariant) -> bool {
-        self.occupied.is_span_free(made.reserved, self.min_spacing_bp)
+        self.occupied.can_place_at_span(made.reserved, self.min_spacing_bp)
             && self.tumour.has_haplotype_for_variant_at(made.edit.position)
     }
 
@@ -66,7 +66,7 @@ impl VariantPlacer<'_, '_> {
     pub(crate) fn is_free_for_structural_variant(&self, variant: &StructuralVariant) -> bool {
         let ground = &*self.occupied;
         let mut cuts = variant.breakpoints().into_iter();
-        cuts.all(|c| ground.is_span_free(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))
+        cuts.all(|c| ground.can_place_at_span(flanking_bases(c), self.min_spacing_bp) && !ground.is_in_sv_span(c))
             && variant
                 .affected_span()
                 .is_none_or(|b| !ground.overlaps_sv_span(b) && !ground.has_occupied_bases_near(b, self.min_spacing_bp))
@@ -82,7 +82,7 @@ impl VariantPlacer<'_, '_> {
         variant: &StructuralVariant,
     ) -> bool {
         let cuts = variant.breakpoints();
-        if cuts.iter().any(|c| self.tumour.is_haplotype_lost(c.contig, haplotype)) {
+        if cuts.iter().any(|c| self.tumour.founder_lacks_haplotype(c.contig, haplotype)) {
             return false;
         }
         let carriers = (0..self.tumour.population_shares.len()).filter(|&p| clone == 0 || p == clone);

@@ -67,7 +67,7 @@ pub(crate) type JointChangeSupport = (Change, TwoChangeMoleculeCounts);
 
 /// For each pair of adjacent substitutions of the contig of `loci[l]`, counts the molecules that show both, or only one
 /// of them.
-pub fn count_change_pair_support(
+pub fn count_molecules_of_adjacent_substitutions(
     l: usize,
     loci: &[Locus],
     pairs: &[RecruitedPair],

@@ -152,13 +152,13 @@ impl AlignedContig {
     }
 
     /// Whether a candidate k-mer covers a base of a change whose contig range is `at`, or a base next to it.
-    pub(crate) fn is_covered_by_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn touches_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
     /// Whether at least one change is supported by more than a few low-quality bases. A change of several contig bases,
     /// or of none (a deletion), always counts as well supported.
-    pub fn has_well_supported_change(&self) -> bool {
+    pub fn has_change_with_good_bases(&self) -> bool {
         let poor = |f: &ContigChange| {
             f.contig_range.len() == 1 && self.quality_sums[f.contig_range.start] < MIN_CHANGED_BASE_QUALITY_SUM
         };

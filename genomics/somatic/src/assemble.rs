@@ -296,7 +296,7 @@ impl GroupReads<'_> {
                 let mut own = StackConsensus::from_stack(own.into_iter().map(|i| &stacked_reads[i]).collect());
                 let cut = read(&own)
                     .filter(|own_consensus| {
-                        seed_consensus.is_some() || own_consensus.is_at_border(&stacked_reads, &own)
+                        seed_consensus.is_some() || own_consensus.is_seed_at_border_of_repeat(&stacked_reads, &own)
                     })
                     .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
                 match (cut, seed_consensus) {

@@ -34,7 +34,7 @@ impl RejectReason {
         let common = |f: usize| error_frequency(contig, f) == ErrorFrequency::Common;
         if contig.changes.is_empty() {
             Some(RejectReason::NoChange)
-        } else if !contig.has_well_supported_change() {
+        } else if !contig.has_change_with_good_bases() {
             Some(RejectReason::LowQuality)
         } else if pairs < thresholds.min_molecules && (0..contig.changes.len()).all(common) {
             Some(RejectReason::TooFewPairs)

@@ -495,7 +495,7 @@ impl TaskRunner<'_> {
                 thresholds: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params),
                 meter: &meter,
             };
-            let places = ContigPlacementResult::place_and_find_changes(&mut contigs, &context, None);
+            let places = ContigPlacementResult::place_contigs_and_select_recruiting_kmers(&mut contigs, &context, None);
             Ok(PlaceStepResult { counts, ledger, places, assembled: contigs })
         })
     }
@@ -584,7 +584,7 @@ impl TaskRunner<'_> {
         let mut lines = Ledger::default();
         panel_counts.add_to_ledger(&mut lines);
         // At the position that the lines have in a call in one process.
-        ledger.insert_before("assemble", &lines);
+        ledger.insert_lines_before_stage("assemble", &lines);
         costs.push(clock.stop("panel"));
         Ok(Some(panel_counts))
     }

@@ -100,7 +100,7 @@ const IMPOSSIBLE_COST: i32 = i32::MAX / 2;
 pub(crate) const MIN_COST_FOR_ALTERNATIVES: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
 /// Minimum cost of an explanation at which alternatives are searched beside a minisatellite: two substitutions, which
 /// cost more than a jump by a unit.
-pub(crate) const MIN_COMPARED_REPEAT_COST: i32 = 2 * EVENT_MODEL_PARAMS.substitution;
+pub(crate) const MIN_COST_FOR_ALTERNATIVES_AT_MINISATELLITE: i32 = 2 * EVENT_MODEL_PARAMS.substitution;
 
 /// Number of bases of a unit of a minisatellite for each one that may differ from the next copy. Chosen.
 const MIN_BASES_PER_OTHER_BASE: usize = 8;

@@ -271,7 +271,8 @@ impl GenotypingPasses<'_> {
         };
         let rivals = locus::set_rival_contigs(ranges.loci_mut());
         ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
-        let crowded = ranges.loci().iter().filter(|l| l.has_too_many_small_changes()).count() as u64;
+        let crowded =
+            ranges.loci().iter().filter(|l| l.has_too_many_changes_for_single_change_haplotypes()).count() as u64;
         let what = "contigs with too many changes to compare reads with each change separately";
         ledger.add_skipped("judge", what, crowded);
         Ok((ranges, genome))
@@ -365,7 +366,12 @@ impl GenotypingPasses<'_> {
         }
         ranges.for_each_range(|loci, contigs, pairs| {
             let weigh = |(): &mut (), i: usize| {
-                adjacent_substitutions::count_change_pair_support(contigs[i] as usize, loci, pairs, errors)
+                adjacent_substitutions::count_molecules_of_adjacent_substitutions(
+                    contigs[i] as usize,
+                    loci,
+                    pairs,
+                    errors,
+                )
             };
             let found = map_in_order(contigs.len(), self.resources.threads, || (), weigh);
             contigs.iter().zip(found).for_each(|(&c, found)| weighed[c as usize] = found);
@@ -398,7 +404,7 @@ impl GenotypingPasses<'_> {
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
         repeat_family_copy::filter_repeat_family_copies(&mut calls, ranges.loci());
         if !self.has_normal {
-            tumour_only::set_tumour_only_qualities_and_filters(&mut calls, self.params.min_quality);
+            tumour_only::limit_quality_by_germline_variants(&mut calls, self.params.min_quality);
         }
         Ok(calls)
     }

@@ -280,7 +280,7 @@ pub(crate) fn split_off_germline_changes(
         return None;
     }
     let mut changes = [somatic, germline].concat();
-    changes.retain(|f| contig.is_covered_by_candidate_kmer(&f.contig_range));
+    changes.retain(|f| contig.touches_candidate_kmer(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
     Some((changes, explanation))
 }

@@ -17,7 +17,7 @@ use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
 use crate::assemble::{self, AssemblyResult};
 use crate::candidate_kmer::{CandidateKmer, POOLED_SELECTOR_NUMBER, group_by_kmer};
 use crate::group::{DisjointSets, GroupedPairs, group_pairs};
-use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, remove_duplicates, remove_recurrent_errors};
+use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, remove_duplicates, remove_hits_of_errors};
 use crate::per_tumour::assemble_pooled_and_per_tumour;
 
 /// Name of the spill file in error messages.
@@ -236,7 +236,7 @@ impl<'a> GroupAssembler<'a> {
         // For a large genome the candidates take about 1 GB, which the contigs will need.
         drop(candidates);
         let errors = self.for_each_bucket(|mut pairs, bucket| {
-            let errors = remove_recurrent_errors(&mut pairs, &molecule_counts, &branching, k);
+            let errors = remove_hits_of_errors(&mut pairs, &molecule_counts, &branching, k);
             sets.join_kmers_of_pairs(&pairs);
             put_back(pairs, bucket).map(|()| errors)
         })?;

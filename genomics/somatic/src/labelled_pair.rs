@@ -304,7 +304,7 @@ fn count_carriers(
 /// their counts are too low when each molecule counts once. So a run without a branching k-mer is an error, unless it
 /// has more consecutive k-mers than one wrong base makes. The k-mers must be consecutive, because at high depth every
 /// second read has two recurrent errors.
-pub fn remove_recurrent_errors(
+pub fn remove_hits_of_errors(
     pairs: &mut Vec<LabelledPair>,
     molecule_counts: &KmerMoleculeCounts,
     branching: &[bool],

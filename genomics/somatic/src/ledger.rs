@@ -71,7 +71,7 @@ impl Ledger {
     }
 
     /// Inserts the lines of another ledger before the first line of `stage`, or at the end if there is no such line.
-    pub(crate) fn insert_before(&mut self, stage: &str, other: &Ledger) {
+    pub(crate) fn insert_lines_before_stage(&mut self, stage: &str, other: &Ledger) {
         let at = self.lines.iter().position(|line| line.stage == stage).unwrap_or(self.lines.len());
         self.lines.splice(at..at, other.lines.iter().cloned());
     }
@@ -96,10 +96,10 @@ mod tests {
         let mut three = Ledger::default();
         three.add_produced("panel", "known", 5);
         let mut between = one.clone();
-        between.insert_before("assemble", &three);
+        between.insert_lines_before_stage("assemble", &three);
         assert_eq!(between.lines[1], three.lines[0]);
         assert_eq!(between.lines[2..], one.lines[1..]);
-        between.insert_before("judge", &three);
+        between.insert_lines_before_stage("judge", &three);
         assert_eq!(between.lines.last(), three.lines.last());
         let lines: Vec<(&str, &str, u64, bool)> =
             one.lines.iter().map(|l| (&l.stage[..], &l.description[..], l.count, l.skipped)).collect();

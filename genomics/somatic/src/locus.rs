@@ -145,7 +145,7 @@ impl Locus {
 
     /// Whether the contig has so many small changes that no haplotypes with only one of them are made
     /// ([`haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES`]).
-    pub(crate) fn has_too_many_small_changes(&self) -> bool {
+    pub(crate) fn has_too_many_changes_for_single_change_haplotypes(&self) -> bool {
         let small = |f: &&crate::aligned_contig::ContigChange| matches!(f.change, Change::Allele { .. });
         self.contig.changes.iter().filter(small).count() > haplotype::MAX_CHANGES_FOR_SINGLE_CHANGE_HAPLOTYPES
     }

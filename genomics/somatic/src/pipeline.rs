@@ -190,7 +190,7 @@ impl CallJob {
             thresholds: genotyping::call_thresholds(counts, &self.samples, &self.params),
             meter: &meter,
         };
-        Ok((ContigPlacementResult::place_and_find_changes(contigs, &inputs, tracer), genome))
+        Ok((ContigPlacementResult::place_contigs_and_select_recruiting_kmers(contigs, &inputs, tracer), genome))
     }
 
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.

@@ -32,7 +32,7 @@ impl RootScratch {
         // Reference bases have no qualities; any value will do.
         codes.encode_bases(seq, seq, 0);
         let packed = codes.packed();
-        shape.find_sampled_roots(packed, memory, fit);
+        shape.find_pattern_matches(packed, memory, fit);
         let mut look = |pending: &mut Vec<(u32, StartedKmerLookup)>| {
             pending.retain(|(_, root)| known.may_contain_kmer(root));
             hits.extend(pending.drain(..).filter_map(|(at, root)| Some((known.rank_of_query(&root)?, at))));

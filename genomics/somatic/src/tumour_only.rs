@@ -112,7 +112,7 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
 /// Lowers the quality of calls without a normal to the evidence against a germline variant. Adds the filter
 /// `low_quality` to calls whose quality, and `germline` to calls whose evidence against a germline variant, is below
 /// `min_quality`.
-pub(crate) fn set_tumour_only_qualities_and_filters(calls: &mut [VariantCall], min_quality: f64) {
+pub(crate) fn limit_quality_by_germline_variants(calls: &mut [VariantCall], min_quality: f64) {
     let p = &GENOTYPE_MODEL_PARAMS;
     let likelihoods: Vec<FractionLikelihoods> =
         calls.iter().map(|call| FractionLikelihoods::from_genotype(&call.genotype)).collect();

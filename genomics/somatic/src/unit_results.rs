@@ -89,7 +89,7 @@ impl ContigPlacementResult {
     /// Places all contigs on the reference, finds their changes, and selects recruiting k-mers. With a reference
     /// `contigs` is emptied, because only calls without a reference need the contigs later. `tracer` gets the results
     /// for the contigs of traced variants.
-    pub fn place_and_find_changes(
+    pub fn place_contigs_and_select_recruiting_kmers(
         contigs: &mut Vec<Contig>,
         context: &ContigPlacementInputs<'_>,
         mut tracer: Option<&mut VariantTracer>,

@@ -457,7 +457,7 @@ fn a_change_on_poor_bases_alone_is_not_well_read() {
         let hits = hits(seq, &WORLD.genome);
         let compared = align_contig(&contig, &hits, &WORLD.genome);
         assert_eq!(compared.changes.len(), 1);
-        compared.has_well_supported_change()
+        compared.has_change_with_good_bases()
     };
     for _ in 0..20 {
         let at = rng.within(1000..38_000);

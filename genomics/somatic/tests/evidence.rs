@@ -6,7 +6,7 @@ use genuma_align::{CigarKind, CigarOp, Hit};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{self, Reference};
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
-use genuma_somatic::adjacent_substitutions::{count_change_pair_support, merge_adjacent_substitutions};
+use genuma_somatic::adjacent_substitutions::{count_molecules_of_adjacent_substitutions, merge_adjacent_substitutions};
 use genuma_somatic::aligned_contig::{AlignedContig, align_contig};
 use genuma_somatic::change::Change;
 use genuma_somatic::genotype::{Admixture, ErrorFrequency, Filter};
@@ -232,7 +232,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
     let (pairs, locus) = recruit(&compared, &genome, &pairs);
     let mut loci = [locus];
     let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
-    let neighbours = count_change_pair_support(0, &loci, &pairs, &errors);
+    let neighbours = count_molecules_of_adjacent_substitutions(0, &loci, &pairs, &errors);
     merge_adjacent_substitutions(&mut loci, neighbours);
     loci[0].genotype_changes(
         0,

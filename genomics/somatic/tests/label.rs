@@ -66,7 +66,7 @@ fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Beli
     let carriers = KmerMoleculeCounts::zeroed(picks.len(), 1);
     carriers.count_kmers_of_pairs(&pairs);
     let parting = carriers.confirm_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2], &[None; 2]);
-    let errors = labelled_pair::remove_recurrent_errors(&mut pairs, &carriers, &parting, k);
+    let errors = labelled_pair::remove_hits_of_errors(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
 

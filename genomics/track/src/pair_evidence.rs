@@ -126,7 +126,7 @@ pub(crate) struct JunctionPairEvidence {
 
 /// Number of read pairs of each junction and sample, counted by all threads.
 #[derive(Debug)]
-pub(crate) struct JunctionDepths {
+pub(crate) struct JunctionPairCounts {
     /// The samples of the first junction, then those of the second one, and so on.
     num_pairs: Vec<AtomicU32>,
     num_samples: usize,
@@ -136,11 +136,11 @@ fn downsampling_level(pairs: u32) -> u32 {
     (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |log| log + 1)
 }
 
-impl JunctionDepths {
+impl JunctionPairCounts {
     /// Creates counters that are all 0.
-    pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionDepths {
+    pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionPairCounts {
         let num_pairs = (0..num_junctions * samples).map(|_| AtomicU32::new(0)).collect();
-        JunctionDepths { num_pairs, num_samples: samples }
+        JunctionPairCounts { num_pairs, num_samples: samples }
     }
 
     fn num_pairs(&self, junction: usize, sample: usize) -> &AtomicU32 {
@@ -155,13 +155,13 @@ impl JunctionDepths {
     /// after all pairs were counted, because fewer pairs are kept the more there are.
     pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
         let before = self.num_pairs(evidence.junction as usize, evidence.sample.into()).fetch_add(1, Relaxed);
-        JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), before)
+        JunctionPairCounts::passes_downsampling(evidence.starts.sampling_hash(), before)
     }
 
     /// Whether downsampling keeps a pair. Correct only after all pairs were counted.
     pub(crate) fn is_pair_kept(&self, evidence: &JunctionPairEvidence) -> bool {
         let all = self.num_pairs(evidence.junction as usize, evidence.sample.into()).load(Relaxed);
-        JunctionDepths::passes_downsampling(evidence.starts.sampling_hash(), all)
+        JunctionPairCounts::passes_downsampling(evidence.starts.sampling_hash(), all)
     }
 
     /// Downsampling factor of a junction in a sample: n if one pair in n is kept.
@@ -210,7 +210,8 @@ mod tests {
                 (3 * DOWNSAMPLING_MIN_PAIRS, 9 * DOWNSAMPLING_MIN_PAIRS),
             ] {
                 assert!(
-                    JunctionDepths::passes_downsampling(lot, few) || !JunctionDepths::passes_downsampling(lot, many)
+                    JunctionPairCounts::passes_downsampling(lot, few)
+                        || !JunctionPairCounts::passes_downsampling(lot, many)
                 );
             }
         }

@@ -18,7 +18,7 @@ use crate::change::{TrackedChange, VcfAlleleRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
 use crate::molecules::{self, MoleculeCounts};
-use crate::pair_evidence::{JunctionDepths, JunctionPairEvidence};
+use crate::pair_evidence::{JunctionPairCounts, JunctionPairEvidence};
 use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest, ReferenceWindows, read_reference_windows};
 use crate::tracked_junction::{self, TrackedJunction};
 use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
@@ -156,7 +156,7 @@ impl TrackingJob {
         }
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("look", Some(meter.clone()));
-        let depths = JunctionDepths::zero(junctions.len(), self.samples.len());
+        let depths = JunctionPairCounts::zero(junctions.len(), self.samples.len());
         let found = self.collect_evidence(&anchors, &junctions, &depths, &meter)?;
         watch.unit_started("judge", None);
         let kmers = anchors.lookup.len();
@@ -231,7 +231,7 @@ impl TrackingJob {
         &self,
         anchors: &'a AnchorKmerIndex,
         junctions: &'a [TrackedJunction],
-        depths: &JunctionDepths,
+        depths: &JunctionPairCounts,
         meter: &ProgressCounters,
     ) -> Result<Vec<ThreadResults<'a>>, Error> {
         let start = || ThreadResults {
@@ -264,7 +264,7 @@ impl TrackingJob {
         changes: &[TrackedChange],
         junctions: &[TrackedJunction],
         evidence: &[JunctionPairEvidence],
-        depths: &JunctionDepths,
+        depths: &JunctionPairCounts,
         trackable: &[bool],
         pairs: &[u64],
     ) -> Vec<SampleTrackingResult> {
@@ -384,7 +384,7 @@ fn parse_records(records: Vec<VcfAlleleRecord>) -> Result<ParsedRecords, Error> 
 /// Joins the evidence of all threads, without the pairs that downsampling leaves out, and sorts it.
 fn sort_evidence(
     mut by_thread: impl Iterator<Item = Vec<JunctionPairEvidence>>,
-    depths: &JunctionDepths,
+    depths: &JunctionPairCounts,
 ) -> Vec<JunctionPairEvidence> {
     let mut evidence = by_thread.next().unwrap_or_default();
     by_thread.for_each(|mut of_thread| evidence.append(&mut of_thread));

@@ -1,5 +1,5 @@
 //! Blocked Bloom filter that detects most absent keys without reading flash. All bits of a key are in one cache line.
-//! The table has one filter for each group of [`PAGES_PER_FILTER_GROUP`] pages, or of
+//! The table has one filter for each group of [`UNITS_PER_FILTER_GROUP`] pages, or of
 //! [`ENTRIES_PER_COMPACT_FILTER_GROUP`] entries with compact pages.
 //!
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block
@@ -20,12 +20,12 @@ use crate::hash::{hash_key, map_hash_to_range};
 pub(crate) use filter_layout::FilterLayout;
 
 /// Number of pages that share one Bloom filter: a page group. With compact pages, number of units of 256 entries.
-pub(crate) const PAGES_PER_FILTER_GROUP: u64 = 64;
+pub(crate) const UNITS_PER_FILTER_GROUP: u64 = 64;
 /// Number of entries that share one Bloom filter in a table with compact pages, whose pages have different numbers of
 /// entries.
 pub(crate) const ENTRIES_PER_COMPACT_FILTER_GROUP: u64 = 1 << 14;
 /// Maximum number of filter blocks per page, reached with the most keys per page and the most bits per key.
-pub(crate) const MAX_FILTER_BLOCKS_PER_PAGE: u64 = 64;
+pub(crate) const MAX_FILTER_BLOCKS_PER_UNIT: u64 = 64;
 /// Number of 64-bit words in a block.
 const WORDS_PER_BLOCK: usize = 8;
 /// Number of hash bits that select one bit of a word.
@@ -261,9 +261,9 @@ mod tests {
         threads: usize,
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
-        let layout = FilterLayout::with_blocks_per_page(each, keys.len().div_ceil(per_page) as u64);
+        let layout = FilterLayout::with_blocks_per_unit(each, keys.len().div_ceil(per_page) as u64);
         let mut groups = GroupFilterBlocks::allocate(
-            FilterLayout::with_blocks_per_page(each, layout.pages + 1000),
+            FilterLayout::with_blocks_per_unit(each, layout.pages + 1000),
             64 * per_page as u64,
             bytes,
         );
@@ -297,10 +297,10 @@ mod tests {
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
             for per_page in [454, 100_000, 7] {
                 let (layout, groups) =
-                    made(&own, per_page, FilterLayout::compute_blocks_per_page(per_page, bits), 1, u64::MAX);
+                    made(&own, per_page, FilterLayout::compute_blocks_per_unit(per_page, bits), 1, u64::MAX);
                 let blocks: Vec<BloomBlock> = groups.into_iter().flat_map(Option::unwrap).collect();
                 assert_eq!(blocks.len() as u64, layout.num_blocks());
-                let group = |i: usize| i / per_page / PAGES_PER_FILTER_GROUP as usize;
+                let group = |i: usize| i / per_page / UNITS_PER_FILTER_GROUP as usize;
                 let has = |i: usize, key: u64| may_have(&blocks, layout.block_index(group(i), hash_key(key)), key);
                 assert!(own.iter().enumerate().all(|(i, &key)| has(i, key)));
                 let wrong = (0..own.len()).filter(|&i| has(i, (1 << 63) | i as u64)).count();
@@ -330,7 +330,7 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_page(11, 64), 64, u64::MAX);
+            let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_unit(11, 64), 64, u64::MAX);
             let mut filling = groups.new_builder();
             filling.add_keys(&own);
             let folded = filling.into_folded_blocks(11 * pages);
@@ -346,26 +346,26 @@ mod tests {
         assert!(may_have(&[], 0, 3));
         assert_eq!(
             (
-                FilterLayout::with_blocks_per_page(0, 70).num_blocks(),
-                FilterLayout::with_blocks_per_page(11, 0).num_blocks()
+                FilterLayout::with_blocks_per_unit(0, 70).num_blocks(),
+                FilterLayout::with_blocks_per_unit(11, 0).num_blocks()
             ),
             (0, 0)
         );
         assert_eq!(
             (
-                FilterLayout::with_blocks_per_page(11, 1).num_blocks(),
-                FilterLayout::with_blocks_per_page(11, 64).num_blocks()
+                FilterLayout::with_blocks_per_unit(11, 1).num_blocks(),
+                FilterLayout::with_blocks_per_unit(11, 64).num_blocks()
             ),
             (11, 704)
         );
         assert_eq!(
             (
-                FilterLayout::with_blocks_per_page(11, 65).num_blocks(),
-                FilterLayout::with_blocks_per_page(11, 67).num_blocks()
+                FilterLayout::with_blocks_per_unit(11, 65).num_blocks(),
+                FilterLayout::with_blocks_per_unit(11, 67).num_blocks()
             ),
             (715, 748)
         );
-        let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_page(0, 70), 64, u64::MAX);
+        let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_unit(0, 70), 64, u64::MAX);
         let mut filling = groups.new_builder();
         filling.add_entries(&groups, 0, &[3], &mut Vec::new());
         filling.add_entries(&groups, 1, &[4], &mut Vec::new());

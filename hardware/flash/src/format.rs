@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 
 use crate::compact_page::{self, CompactPage, CompactPageEncoding};
 use crate::error::TablePart;
-use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, PAGES_PER_FILTER_GROUP};
+use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, UNITS_PER_FILTER_GROUP};
 
 pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
@@ -100,14 +100,14 @@ impl PageLayout {
     /// Number of entries that share one Bloom filter.
     pub(crate) fn entries_per_filter_group(&self) -> u64 {
         match self.encoding {
-            PageEncoding::Fixed => PAGES_PER_FILTER_GROUP * self.entries_per_page as u64,
+            PageEncoding::Fixed => UNITS_PER_FILTER_GROUP * self.entries_per_page as u64,
             PageEncoding::Compact => ENTRIES_PER_COMPACT_FILTER_GROUP,
         }
     }
 
     /// Number of entries for which the filter has [`FilterLayout::blocks_per_page`] blocks: one 64th of a group.
     pub(crate) fn entries_per_filter_unit(&self) -> u64 {
-        self.entries_per_filter_group() / PAGES_PER_FILTER_GROUP
+        self.entries_per_filter_group() / UNITS_PER_FILTER_GROUP
     }
 
     /// Number of first keys of groups that the index stores in addition to those of pages; 0 with
@@ -267,7 +267,7 @@ impl TableHeader {
     /// Layout of the filter blocks, without blocks if the table has no filter or one that cannot be used.
     pub(crate) fn filter_layout(&self) -> FilterLayout {
         let units = self.entries.div_ceil(self.page_layout.entries_per_filter_unit());
-        FilterLayout::with_blocks_per_page(self.filter_blocks_per_page.unwrap_or(0), units)
+        FilterLayout::with_blocks_per_unit(self.filter_blocks_per_page.unwrap_or(0), units)
     }
 
     /// Number of hot entries in the file.
@@ -349,7 +349,7 @@ impl TableHeader {
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
         fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;
         fits(
-            header.filter_blocks_per_page.is_none_or(|each| each <= filter::MAX_FILTER_BLOCKS_PER_PAGE),
+            header.filter_blocks_per_page.is_none_or(|each| each <= filter::MAX_FILTER_BLOCKS_PER_UNIT),
             "the filter has too many blocks",
         )?;
         let blocks = header.filter_blocks_per_page.map_or(filter.bytes / 64, |_| header.filter_layout().num_blocks());

@@ -10,27 +10,27 @@ use std::ops::Range;
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
 use genuma_machine::processor::prefetch;
 
-use crate::filter::PAGES_PER_FILTER_GROUP;
+use crate::filter::UNITS_PER_FILTER_GROUP;
 
 /// Number of keys in a node of the index: a cache line of 64 bytes.
 const KEYS_PER_NODE: usize = 8;
 /// Number of levels of the index below the level whose positions are page groups.
 const LEVELS_BELOW_GROUPS: usize = 2;
-const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == PAGES_PER_FILTER_GROUP);
+const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == UNITS_PER_FILTER_GROUP);
 /// Maximum number of keys that are searched together.
 pub(crate) const KEYS_PER_BATCH: usize = 16;
 
 /// Index in memory: the first keys of all pages, or of all filter groups of compact pages, and the levels of the search
 /// tree above them.
 #[derive(Debug)]
-pub(crate) struct PageIndex {
+pub(crate) struct FirstKeyIndex {
     /// Keys of all levels, from the top level down. Each level is padded to whole nodes.
     keys: PlacedSlice<u64>,
     /// For each level, index in `keys` of its first key, and number of its keys.
     levels: Vec<(usize, usize)>,
 }
 
-impl PageIndex {
+impl FirstKeyIndex {
     /// Builds the index of a table with `pages` pages, at least one. `fill` must write the first key of each page.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl PageIndex {
         pages: usize,
         placement: &MemoryPlacement,
         fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
-    ) -> Result<PageIndex, E> {
+    ) -> Result<FirstKeyIndex, E> {
         let mut lens = vec![pages];
         while lens[lens.len() - 1] > KEYS_PER_NODE {
             lens.push(lens[lens.len() - 1].div_ceil(KEYS_PER_NODE));
@@ -63,7 +63,7 @@ impl PageIndex {
                 }
             }
         }
-        Ok(PageIndex { keys, levels })
+        Ok(FirstKeyIndex { keys, levels })
     }
 
     /// The first key of each page, ascending.
@@ -77,7 +77,7 @@ impl PageIndex {
         size_of_val(&self.keys[..])
     }
 
-    /// For up to [`KEYS_PER_BATCH`] keys, finds the last group of [`PAGES_PER_FILTER_GROUP`] pages whose first key is
+    /// For up to [`KEYS_PER_BATCH`] keys, finds the last group of [`UNITS_PER_FILTER_GROUP`] pages whose first key is
     /// at most the key. No key may be below the first key of the table.
     #[inline(always)]
     pub(crate) fn find_page_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
@@ -94,7 +94,7 @@ impl PageIndex {
     }
 
     /// For each key, finds the last page whose first key is at most the key. `groups` must contain the result of
-    /// [`PageIndex::find_page_groups`] for these keys, and is replaced by the numbers of the pages.
+    /// [`FirstKeyIndex::find_page_groups`] for these keys, and is replaced by the numbers of the pages.
     #[inline(always)]
     pub(crate) fn find_pages_from_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
         self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
@@ -131,13 +131,13 @@ mod tests {
 
     use super::*;
 
-    fn index(firsts: &[u64]) -> PageIndex {
+    fn index(firsts: &[u64]) -> FirstKeyIndex {
         let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
         let fill = |keys: &mut [u64]| {
             keys.copy_from_slice(firsts);
             Ok::<(), placement::Error>(())
         };
-        PageIndex::build(firsts.len(), &placement, fill).unwrap()
+        FirstKeyIndex::build(firsts.len(), &placement, fill).unwrap()
     }
 
     #[test]

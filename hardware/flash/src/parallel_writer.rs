@@ -305,7 +305,7 @@ impl KeyRangeWriter<'_, '_> {
 
     /// Adds the filter groups and hot entries of this thread to those of the table. Each thread must call it when it
     /// has no more key ranges to add.
-    pub fn finish_thread(mut self) {
+    pub fn merge_into_table(mut self) {
         self.filling.merge_into_groups(self.table.groups);
         let mut group_keys = self.table.group_first_keys.lock().unwrap_or_else(PoisonError::into_inner);
         group_keys.append(&mut self.group_first_keys);

@@ -17,7 +17,7 @@ use crate::format::{
     TableHeader,
 };
 use crate::hot_entries::HotEntries;
-use crate::index::PageIndex;
+use crate::index::FirstKeyIndex;
 use crate::queue::PageReadMethod;
 
 /// Options for opening a table: how its pages are read, and what is kept in memory on which NUMA nodes.
@@ -61,9 +61,9 @@ pub struct TableMemoryBytes {
 pub struct Table {
     pub(crate) path: PathBuf,
     pub(crate) header: TableHeader,
-    pub(crate) index: PageIndex,
+    pub(crate) index: FirstKeyIndex,
     /// Index of the first keys of the filter groups, if groups do not begin with pages (compact pages).
-    pub(crate) group_index: Option<PageIndex>,
+    pub(crate) group_index: Option<FirstKeyIndex>,
     pub(crate) filter: PlacedSlice<BloomBlock>,
     pub(crate) filter_layout: FilterLayout,
     pub(crate) hot: HotEntries,
@@ -181,7 +181,7 @@ impl Table {
     pub fn memory_bytes_by_part(&self) -> TableMemoryBytes {
         let pages = self.pages.as_ref().map_or(0, |pages| size_of_val(&pages[..]) as u64);
         let filter = size_of_val(&self.filter[..]) as u64;
-        let group_index_bytes = self.group_index.as_ref().map_or(0, PageIndex::memory_bytes);
+        let group_index_bytes = self.group_index.as_ref().map_or(0, FirstKeyIndex::memory_bytes);
         let index = (self.index.memory_bytes() + group_index_bytes) as u64;
         TableMemoryBytes { index, filter, hot: self.hot.memory_bytes() as u64, pages }
     }
@@ -317,7 +317,7 @@ fn read_index(
     file: &File,
     header: &TableHeader,
     at: &MemoryPlacement,
-) -> Result<(PageIndex, Option<PageIndex>), OpenError> {
+) -> Result<(FirstKeyIndex, Option<FirstKeyIndex>), OpenError> {
     let keys: PlacedSlice<u64> = read_section(file, &header.index, TablePart::Index, at)?;
     let (pages, groups) = keys.split_at(header.pages as usize);
     for firsts in [pages, groups] {
@@ -330,7 +330,7 @@ fn read_index(
         }
     }
     let new_index = |firsts: &[u64]| {
-        PageIndex::build(firsts.len(), at, |keys| {
+        FirstKeyIndex::build(firsts.len(), at, |keys| {
             keys.copy_from_slice(firsts);
             Ok::<(), OpenError>(())
         })

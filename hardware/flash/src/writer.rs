@@ -10,7 +10,7 @@ use crate::Error;
 use crate::compact_page::{self, MAX_COUNTS_PER_ENTRY};
 use crate::file;
 use crate::file_writer::TableFileWriter;
-use crate::filter::{BloomBlock, FilterGroupBuilder, FilterLayout, GroupFilterBlocks, PAGES_PER_FILTER_GROUP};
+use crate::filter::{BloomBlock, FilterGroupBuilder, FilterLayout, GroupFilterBlocks, UNITS_PER_FILTER_GROUP};
 use crate::format::{
     self, COUNT_BYTES, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageEncoding,
     PageLayout, TableHeader,
@@ -86,8 +86,8 @@ impl TableSpec {
     pub(crate) fn max_filter_layout(&self) -> FilterLayout {
         let shape = self.shape();
         let per_unit = shape.entries_per_filter_unit();
-        FilterLayout::with_blocks_per_page(
-            FilterLayout::compute_blocks_per_page(per_unit as usize, self.filter_bits),
+        FilterLayout::with_blocks_per_unit(
+            FilterLayout::compute_blocks_per_unit(per_unit as usize, self.filter_bits),
             self.max_entries.div_ceil(per_unit),
         )
     }
@@ -98,7 +98,7 @@ impl TableSpec {
         let index = index_keys * KEY_BYTES as u64;
         let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
-        index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + PAGES_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
+        index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + UNITS_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
     }
 
     /// Memory in bytes that is left for building the filter.
@@ -408,7 +408,7 @@ impl TableWriter {
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
         let path = self.file_writer.path();
         let memory = |source| Error::NotEnoughMemory { path: path.to_path_buf(), source };
-        Ok((file, PlacedSlice::new_zeroed(PAGES_PER_FILTER_GROUP as usize, &at).map_err(memory)?))
+        Ok((file, PlacedSlice::new_zeroed(UNITS_PER_FILTER_GROUP as usize, &at).map_err(memory)?))
     }
 
     /// Rebuilds the filter blocks of a group from its pages in the file.
@@ -427,7 +427,7 @@ impl TableWriter {
         let mut filling = self.filter_groups.new_builder();
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for chunk in (begin..end).step_by(pages.len()) {
-            let pages = &mut pages[..(end - chunk).min(PAGES_PER_FILTER_GROUP as usize)];
+            let pages = &mut pages[..(end - chunk).min(UNITS_PER_FILTER_GROUP as usize)];
             file::read_pages(path, file, pages, chunk as u64)?;
             for (page, number) in pages.iter().zip(chunk as u64..) {
                 let damaged = |what| {

@@ -109,7 +109,7 @@ fn together(
                     return;
                 }
             }
-            hand.finish_thread();
+            hand.merge_into_table();
         };
         std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     })?;

@@ -140,9 +140,9 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
 }
 
 /// Returns whether the program is unknown to genuma and the command line has no placeholder for reads or blocks.
-pub fn is_unknown_without_reads(words: &[OsString]) -> bool {
+pub fn is_unknown_program_without_read_placeholder(words: &[OsString]) -> bool {
     let name = words.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
-    known_programs(name).is_empty() && !template::has_read_placeholder(words)
+    known_programs(name).is_empty() && !template::has_read_or_block_placeholder(words)
 }
 
 /// Returns the known programs with a file name.

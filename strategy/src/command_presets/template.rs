@@ -28,12 +28,12 @@ fn contains_placeholder(given: &[OsString], place: &str) -> bool {
 }
 
 /// Returns whether a command line contains a placeholder for reads or for blocks of reads.
-pub(super) fn has_read_placeholder(given: &[OsString]) -> bool {
+pub(super) fn has_read_or_block_placeholder(given: &[OsString]) -> bool {
     ["{reads}", "{reads1}", "{reads2}", "{block}"].iter().any(|place| contains_placeholder(given, place))
 }
 
 /// Splits the words of a command line into text and placeholders.
-pub(crate) fn split_words(given: &[OsString]) -> Vec<CommandWord> {
+pub(crate) fn split_words_at_placeholders(given: &[OsString]) -> Vec<CommandWord> {
     given.iter().map(|word| split_placeholders(word)).collect()
 }
 
@@ -66,7 +66,7 @@ pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Er
     Ok(Invocation {
         aligner,
         given: given.to_vec(),
-        words: split_words(given),
+        words: split_words_at_placeholders(given),
         reads: ReadFiles::Unnamed,
         aligned: AlignedOptions::default(),
         feed,

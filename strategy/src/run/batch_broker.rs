@@ -165,7 +165,7 @@ impl BatchBroker {
     /// A process with the maximum number of unfinished batches gets another one only if `is_starved`: its buffers may
     /// hold several small batches, so that the process waits for more reads while the run waits for the records of the
     /// process.
-    pub(super) fn take_batch(
+    pub(super) fn get_or_assign_batch(
         &self,
         instance: usize,
         index: usize,

@@ -62,7 +62,7 @@ fn write_batches(broker: &BatchBroker, feeding: PipeFeedOptions, to: &mut Proces
     for index in 0.. {
         // The process has read all its input and may wait for more before it answers.
         let is_starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
-        let Some(batch) = broker.take_batch(feeding.instance, index, is_starved) else { return Ok(()) };
+        let Some(batch) = broker.get_or_assign_batch(feeding.instance, index, is_starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = PlaceholderWriter { block, apart: feeding.own_block, at_once: PLACEHOLDERS_PER_BLOCK };
             absent.write_placeholders(batch.first_read - counted, feeding, to)?;

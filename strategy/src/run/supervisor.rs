@@ -62,7 +62,7 @@ impl InstanceSupervisor<'_> {
             ..InstanceSummary::default()
         };
         // Start the process only when there are reads, so that the index is not loaded in vain.
-        while self.broker.take_batch(self.instance_index, 0, || false).is_some() {
+        while self.broker.get_or_assign_batch(self.instance_index, 0, || false).is_some() {
             done.processes += 1;
             let recipe = InstanceLauncher {
                 invocation: self.invocation(),

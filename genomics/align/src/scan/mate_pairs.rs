@@ -1,6 +1,6 @@
 //! Distance of mates, and selection of the best pair of their hits.
 
-use super::ranking::{MAX_MAPQ, UNIQUE_SCORE_MARGIN, assign_mapq};
+use super::ranking::{MAX_MAPQ, UNIQUE_SCORE_MARGIN, assign_mapq_and_flags};
 use crate::hit::{Hit, Strand};
 
 /// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
@@ -42,7 +42,7 @@ pub(crate) fn estimate_max_insert_size(hits: &[[Vec<Hit>; 2]]) -> Option<usize> 
 /// Moves the hits of the best proper pair (of at most `max_distance` bp) to the front of the hits of each mate, marks
 /// both as proper pair, and computes the mapping qualities and the primary and secondary flags again. Changes nothing
 /// if no proper pair has a higher total score than the best hits of both mates minus the penalty for unpaired mates.
-pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
+pub(crate) fn choose_best_pair_and_set_mapq(mates: &mut [Vec<Hit>; 2], max_distance: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;
@@ -58,7 +58,7 @@ pub(crate) fn move_best_pair_first(mates: &mut [Vec<Hit>; 2], max_distance: usiz
     let sure = ((-score - next).clamp(0, UNIQUE_SCORE_MARGIN) * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
     for (hits, chosen) in mates.iter_mut().zip([x, y]) {
         hits[..=chosen].rotate_right(1);
-        assign_mapq(hits);
+        assign_mapq_and_flags(hits);
         let own = &mut hits[0];
         // A mate can raise the mapping quality by at most 40.
         own.mapq = own.mapq.max(sure.min(own.mapq + 40));

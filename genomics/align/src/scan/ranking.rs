@@ -24,16 +24,16 @@ pub(super) fn covers_same_bases(one: &Hit, other: &Hit) -> bool {
 }
 
 /// Sorts hits, the best first, removes duplicates, and sets the primary and secondary flags and the mapping quality.
-pub(super) fn sort_and_rank(hits: &mut Vec<Hit>) {
+pub(super) fn sort_deduplicate_and_rank(hits: &mut Vec<Hit>) {
     hits.sort_by_key(|hit| (-hit.score, hit.tid, hit.ref_start, hit.ref_end, hit.strand == Strand::Reverse));
     let form = |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
     let mut already_covered = HashSet::new();
     hits.retain(|hit| already_covered.insert(form(hit)));
-    assign_mapq(hits);
+    assign_mapq_and_flags(hits);
 }
 
 /// Sets the primary and secondary flags and the mapping quality of sorted hits.
-pub(super) fn assign_mapq(hits: &mut [Hit]) {
+pub(super) fn assign_mapq_and_flags(hits: &mut [Hit]) {
     for i in 0..hits.len() {
         let (before, rest) = hits.split_at_mut(i);
         let Some((hit, behind)) = rest.split_first_mut() else { break };

@@ -223,7 +223,7 @@ fn of_equal_places_mates_believe_those_that_fit() {
             scan(&genome, 1, 0, |scan| scan.find_hits(pairs.as_flattened()));
         let mut hits: Vec<[Vec<Hit>; 2]> = hits.as_chunks().0.to_vec();
         let apart = estimate_max_insert_size(&hits).unwrap_or(FALLBACK_MAX_INSERT_SIZE_BP);
-        hits.iter_mut().for_each(|mates| move_best_pair_first(mates, apart));
+        hits.iter_mut().for_each(|mates| choose_best_pair_and_set_mapq(mates, apart));
         (hits, num_repetitive_sequences, sequences_with_dropped_hits)
     };
     for copy in 0..4 {

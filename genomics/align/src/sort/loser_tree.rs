@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn merged(pieces: Vec<InMemoryRun>) -> Vec<(u8, u64)> {
-        let spill = Arc::new(SortedRunFile::create_in_folder(std::path::Path::new("/nowhere")));
+        let spill = Arc::new(SortedRunFile::prepare_in_folder(std::path::Path::new("/nowhere")));
         let mut merge = LoserTree::<Byte>::start_merge(Vec::new(), pieces, &spill, 1).expect("no file");
         let mut all = Vec::new();
         while let Some(m) = merge.next_merged_item().expect("no file") {

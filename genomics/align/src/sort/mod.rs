@@ -115,7 +115,7 @@ impl Sorter {
     /// Creates a sorter without records.
     pub fn new(options: &SortOptions) -> Sorter {
         let SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking } = options;
-        let spill = Arc::new(SortedRunFile::create_in_folder(work));
+        let spill = Arc::new(SortedRunFile::prepare_in_folder(work));
         let for_marking = if marking.is_some() { memory / 5 } else { 0 };
         Sorter {
             alignments: ExternalSorter::with_memory_budget(&spill, memory - for_marking, *threads),

@@ -21,7 +21,7 @@ pub(crate) struct RunExtent {
 
 impl SortedRunFile {
     /// Prepares a spill file in `folder`. The file is created at the first write.
-    pub(crate) fn create_in_folder(folder: &Path) -> SortedRunFile {
+    pub(crate) fn prepare_in_folder(folder: &Path) -> SortedRunFile {
         SortedRunFile(spill::SpillFile::create_unnamed("sorting", folder))
     }
 
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let folder = tempfile::tempdir().expect("a folder");
-        let spill = SortedRunFile::create_in_folder(folder.path());
+        let spill = SortedRunFile::prepare_in_folder(folder.path());
         let (mut compressor, mut scratch) = (Lz4Compressor, Vec::new());
         let pieces: Vec<Vec<u8>> = (0..50u32).map(|i| (0..i * 997).map(|b| ((b * i) >> 4) as u8).collect()).collect();
         let extents: Vec<RunExtent> =

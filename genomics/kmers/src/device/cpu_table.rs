@@ -2,8 +2,8 @@
 
 use genuma_gpu::Error;
 
-use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK};
-use crate::SPECTRUM_SLOTS;
+use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_CHUNK};
+use crate::NUM_SPECTRUM_ENTRIES;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_of_root};
 use crate::encode::{kmer_mask, reverse_complement_kmer};
 use crate::superkmer::record_bytes;
@@ -120,7 +120,7 @@ impl<const S: usize> DeviceTable<S> for CpuDeviceTable<S> {
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
         for chunk in starts.windows(2) {
             let chunk = &records[chunk[0] as usize..chunk[1] as usize];
-            assert!(chunk.len() <= RECORDS_PER_CHUNK * 17);
+            assert!(chunk.len() <= MAX_RECORDS_PER_CHUNK * 17);
             self.insert(chunk);
         }
         Ok(())
@@ -140,7 +140,7 @@ impl<const S: usize> DeviceTable<S> for CpuDeviceTable<S> {
         for slot in 0..self.keys.len() {
             if self.keys[slot] != EMPTY_KEY {
                 for (spectrum, n) in spectra.0.iter_mut().zip(self.counts[slot]) {
-                    spectrum[(n as usize).min(SPECTRUM_SLOTS - 1)] += 1;
+                    spectrum[(n as usize).min(NUM_SPECTRUM_ENTRIES - 1)] += 1;
                 }
                 distinct += 1;
                 roots += u64::from(self.gather(slot, requested));

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use genuma_gpu::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, Error, KernelArg, PinnedHostBuffer};
 
 use super::table::{
-    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, RECORDS_PER_CHUNK, SLOTS_PER_WORK_GROUP,
-    WORK_GROUP_ITEMS,
+    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_CHUNK,
+    SLOTS_PER_WORK_GROUP, WORK_GROUP_ITEMS,
 };
-use crate::SPECTRUM_SLOTS;
+use crate::NUM_SPECTRUM_ENTRIES;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
 const SOURCE: &str = concat!(include_str!("key.cl"), include_str!("insert.cl"), include_str!("gather.cl"));
@@ -55,7 +55,7 @@ impl<const S: usize> OpenClTable<S> {
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
     pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: LaneMemorySizes) -> Result<Self, Error> {
         let options = format!(
-            "-D K={k} -D SAMPLES={S} -D CHUNK={RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_WORK_GROUP} -D SLOTS={SPECTRUM_SLOTS}"
+            "-D K={k} -D SAMPLES={S} -D CHUNK={MAX_RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_WORK_GROUP} -D SLOTS={NUM_SPECTRUM_ENTRIES}"
         );
         let lane = device.create_queue()?;
         let all = sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER;
@@ -71,7 +71,7 @@ impl<const S: usize> OpenClTable<S> {
             keys: lane.allocate_buffer(keys)?,
             counts: lane.allocate_buffer(counts)?,
             state: lane.allocate_buffer(4 * STATE_WORDS)?,
-            spectra: lane.allocate_buffer(4 * S * SPECTRUM_SLOTS)?,
+            spectra: lane.allocate_buffer(4 * S * NUM_SPECTRUM_ENTRIES)?,
             row_keys: lane.allocate_buffer(keys)?,
             row_counts: lane.allocate_buffer(counts)?,
             host_keys: lane.allocate_pinned_buffer(keys)?,
@@ -120,12 +120,12 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         self.lane.enqueue_fill(&mut self.keys, u32::MAX, 2 * all)?;
         self.lane.enqueue_fill(&mut self.counts, 0, S * all)?;
         self.lane.enqueue_fill(&mut self.state, 0, STATE_WORDS)?;
-        self.lane.enqueue_fill(&mut self.spectra, 0, S * SPECTRUM_SLOTS)
+        self.lane.enqueue_fill(&mut self.spectra, 0, S * NUM_SPECTRUM_ENTRIES)
     }
 
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
         // Valid chunk starts keep the kernel within its memory.
-        let fit = |chunk: &[u32]| chunk[0] < chunk[1] && (chunk[1] - chunk[0]) as usize <= RECORDS_PER_CHUNK * 17;
+        let fit = |chunk: &[u32]| chunk[0] < chunk[1] && (chunk[1] - chunk[0]) as usize <= MAX_RECORDS_PER_CHUNK * 17;
         assert!(starts.windows(2).all(fit) && starts.last().is_none_or(|&end| end as usize <= records.len()));
         self.lane.copy_to_device(&mut self.records, records)?;
         // SAFETY: words are bytes.
@@ -180,13 +180,13 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
             )?;
         }
         let [_, rows, distinct, roots] = self.state()?;
-        let mut seen = vec![0; 4 * S * SPECTRUM_SLOTS];
+        let mut seen = vec![0; 4 * S * NUM_SPECTRUM_ENTRIES];
         self.lane.copy_from_device(&self.spectra, &mut seen)?;
         let rows = rows as usize;
         self.lane.copy_from_device(&self.row_keys, &mut self.host_keys[..8 * rows])?;
         self.lane.copy_from_device(&self.row_counts, &mut self.host_counts[..4 * S * rows])?;
         // All data has been copied: nothing can fail from here on.
-        let seen = seen.as_chunks().0.chunks(SPECTRUM_SLOTS);
+        let seen = seen.as_chunks().0.chunks(NUM_SPECTRUM_ENTRIES);
         for (spectrum, seen) in spectra.0.iter_mut().zip(seen) {
             spectrum.iter_mut().zip(seen).for_each(|(sum, &n)| *sum += u64::from(u32::from_ne_bytes(n)));
         }

@@ -4,11 +4,11 @@ use std::ops::DerefMut;
 
 use genuma_gpu::Error;
 
-use crate::SPECTRUM_SLOTS;
+use crate::NUM_SPECTRUM_ENTRIES;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
 /// Maximum number of records in a chunk, which one work-group inserts into the table.
-pub(super) const RECORDS_PER_CHUNK: usize = 64;
+pub(super) const MAX_RECORDS_PER_CHUNK: usize = 64;
 /// Number of work-items of a work-group: a power of two that every device supports.
 pub(super) const WORK_GROUP_ITEMS: usize = 64;
 /// Maximum number of slots that are examined for a k-mer. If none of them is free, the table counts as full. The table
@@ -39,7 +39,7 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn allocate_staging(&self) -> Result<Self::StagingMemory, Error>;
 
-    /// Maximum number of chunks, of up to [`RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
+    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
     fn max_chunks(&self) -> usize;
 
     /// Maximum number of slots of the table.
@@ -51,7 +51,7 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error>;
 
-    /// Counts a piece of complete records. `starts` has the start of each chunk of at most [`RECORDS_PER_CHUNK`]
+    /// Counts a piece of complete records. `starts` has the start of each chunk of at most [`MAX_RECORDS_PER_CHUNK`]
     /// records, and the end of the last.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ pub(super) struct LaneMemorySizes {
     /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
     /// time.
     pub staging_bytes: usize,
-    /// Maximum number of chunks, of up to [`RECORDS_PER_CHUNK`] records each, in the staging memory.
+    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_CHUNK`] records each, in the staging memory.
     pub max_chunks: usize,
     /// Maximum number of slots of the table, without the [`MAX_PROBED_SLOTS_PER_KMER`] extra slots at its end.
     pub max_slots: usize,
@@ -90,7 +90,7 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
 impl LaneMemorySizes {
     /// Bytes of the kernels' state and of the k-mer spectra of `S` samples.
     pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
-        (4 + S * SPECTRUM_SLOTS) * size_of::<u32>()
+        (4 + S * NUM_SPECTRUM_ENTRIES) * size_of::<u32>()
     }
 
     /// Chooses sizes that fit in `device` bytes of device memory, with buffers of at most `largest` bytes, and in

@@ -15,7 +15,7 @@ use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes};
 use crate::counter_table::{CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 use crate::superkmer::{KmerKeyBuffer, MAX_RECORD_BYTES, QualityMaskingPacker, SuperKmerCutter, super_kmer_records};
 use crate::tests::{Random, by_definition, random_bases};
-use crate::{Error, SPECTRUM_SLOTS};
+use crate::{Error, NUM_SPECTRUM_ENTRIES};
 use genuma_reads::{Mate, dna};
 
 /// A thread's counter table with given vector instructions, behind the interface of device tables.
@@ -220,9 +220,9 @@ fn holds<const S: usize, T: DeviceTable<S>>(
     let share = &mut counting.totals;
     share.spectra.clear_entries_of_count_zero();
     for sample in 0..S {
-        let mut spectrum = vec![0; SPECTRUM_SLOTS];
+        let mut spectrum = vec![0; NUM_SPECTRUM_ENTRIES];
         for n in expected.values().map(|counts| counts[sample] as usize).filter(|&n| n > 0) {
-            spectrum[n.min(SPECTRUM_SLOTS - 1)] += 3;
+            spectrum[n.min(NUM_SPECTRUM_ENTRIES - 1)] += 3;
         }
         assert_eq!(share.spectra.0[sample], spectrum, "{name}, k {k}, sample {sample}");
     }

@@ -53,7 +53,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
             [with(2, Some(256 << 20), k), with(2, Some(32 << 20), k), with(1, Some(4 << 20), k)],
         ] {
             let counted = count_on(&files, read(&files, &first), &second).expect("counted");
-            let sorted = counted.open_sorted_kmers::<2>(&third, &spills(&files)[1]).expect("there");
+            let sorted = counted.open_sortable_kmers::<2>(&third, &spills(&files)[1]).expect("there");
             sorted.shrink_memory_to(0).expect("nothing is in memory");
             assert!(all_of(&sorted).expect("readable") == expected, "k {k}, {first:?}, {second:?}, {third:?}");
             assert_eq!(sorted.len(), expected.len() as u64);
@@ -76,7 +76,7 @@ fn far_less_memory_than_before_is_refused() {
     let said = count_on(&files, read.clone(), &little).expect_err("too little").to_string();
     assert!(said.contains("too little to resume") && said.contains("give as much memory as before"), "{said}");
     let counted = count_on(&files, read, &much).expect("counted");
-    let said = counted.open_sorted_kmers::<2>(&little, &spills(&files)[1]).expect_err("too little").to_string();
+    let said = counted.open_sortable_kmers::<2>(&little, &spills(&files)[1]).expect_err("too little").to_string();
     assert!(said.contains("too little to resume"), "{said}");
 }
 
@@ -88,7 +88,7 @@ fn damage_between_runs_is_reported() {
     let read = read(&files, &params);
     let counted = count_on(&files, read.clone(), &params).expect("counted");
     let sort =
-        || counted.clone().open_sorted_kmers::<2>(&params, &parts).and_then(|sorted| all_of(&sorted).map(|_| ()));
+        || counted.clone().open_sortable_kmers::<2>(&params, &parts).and_then(|sorted| all_of(&sorted).map(|_| ()));
     sort().expect("whole");
 
     // A flipped bit, a truncated file, and a missing file.
@@ -147,10 +147,10 @@ fn an_empty_count_resumes() {
     let files =
         Files::new(&[vec![(b"ACGT".to_vec(), b"IIII".to_vec()); 2], vec![(b"N".repeat(40), b"I".repeat(40)); 2]]);
     let counted = count_on(&files, read(&files, &files.params(25)), &files.params(25)).expect("counted");
-    let sorted = counted.open_sorted_kmers::<2>(&files.params(25), &spills(&files)[1]).expect("there");
+    let sorted = counted.open_sortable_kmers::<2>(&files.params(25), &spills(&files)[1]).expect("there");
     assert!(sorted.is_empty() && all_of(&sorted).expect("readable").is_empty());
     assert_eq!(sorted.count_stats().bases, [8, 80]);
     let three = count_on(&files, read(&files, &files.params(25)), &files.params(25)).expect("counted");
-    let said = three.open_sorted_kmers::<3>(&files.params(25), &spills(&files)[1]).expect_err("others").to_string();
+    let said = three.open_sortable_kmers::<3>(&files.params(25), &spills(&files)[1]).expect_err("others").to_string();
     assert!(said.contains("2 samples"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! Tests of counting the objects of shards, partition by partition.
 
 use super::*;
-use crate::{BinGrid, ShardKmerIndex, count_partition_from_shards, min_memory_for_grid};
+use crate::{BinGrid, ShardKmerIndex, count_partition_from_shards, min_memory_bytes_for_grid};
 use genuma_work::spill::{LocalCopyOfObjectRange, SpillFile};
 
 /// Distributes the reads of both samples to `shards` shards, some without reads of a sample.
@@ -39,10 +39,10 @@ fn results_do_not_depend_on_shards_and_partitions() {
         let grid = BinGrid { num_partitions: parts, bins_per_partition: bins };
         let files = cut(&reads, shards);
         // The first shard has so little memory that bins are spilled to the work folder.
-        let least = min_memory_for_grid(grid, 2);
+        let least = min_memory_bytes_for_grid(grid, 2);
         let objects: Vec<(ShardKmerIndex, PathBuf)> =
             (0..).zip(&files).map(|(i, files)| scattered(files, grid, if i == 0 { least } else { 64 << 20 })).collect();
-        let (mut picks, mut sums) = (Vec::new(), [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]]);
+        let (mut picks, mut sums) = (Vec::new(), [vec![0; NUM_SPECTRUM_ENTRIES], vec![0; NUM_SPECTRUM_ENTRIES]]);
         let mut distinct = 0;
         for number in 0..parts {
             let part = Partition::from_number_and_total(number, parts).expect("a partition");
@@ -113,7 +113,7 @@ fn mismatched_or_damaged_shards_are_reported() {
     assert!(said.contains("scatter-1.obj (k-mer part) is damaged"), "{said}");
     assert!(said.contains("run the step that made it again"), "{said}");
     assert!(count_partition_from_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
-    let least = CountParams { memory_bytes: min_memory_for_grid(grid, 2) - 1, ..files.params(31) };
+    let least = CountParams { memory_bytes: min_memory_bytes_for_grid(grid, 2) - 1, ..files.params(31) };
     let refused = ShardKmerIndex::scatter_lanes(
         &files.lanes,
         BinGrid { num_partitions: 64, bins_per_partition: 256 },

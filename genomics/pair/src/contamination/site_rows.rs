@@ -14,7 +14,12 @@ pub(super) struct DepthRow {
     pub(super) sites: Vec<f64>,
 }
 
-pub(super) fn collect_rows(tally: &SiteTally, sample: usize, modal_depth: f64, with_shared: bool) -> Vec<DepthRow> {
+pub(super) fn collect_undamaged_depth_rows(
+    tally: &SiteTally,
+    sample: usize,
+    modal_depth: f64,
+    with_shared: bool,
+) -> Vec<DepthRow> {
     let [shallow, deep] = CONTAMINATION_PARAMS.depth_range;
     let (from, to) = (
         (modal_depth * shallow).max(CONTAMINATION_PARAMS.min_depth) as usize,

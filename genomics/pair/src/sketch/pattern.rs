@@ -113,7 +113,7 @@ impl SketchRootSampling {
     /// roots match, too. Writes one bit per position to `matches`, 64 to a word, the highest bit first: whether a root
     /// that matches the pattern starts there. Bits of roots that extend beyond the last base are undefined. `scratch`
     /// is memory that is reused between calls.
-    pub fn find_sampled_roots(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
+    pub fn find_pattern_matches(&self, packed: PackedBases<'_>, scratch: &mut [Vec<u64>; 2], matches: &mut Vec<u64>) {
         let [words, strong] = scratch;
         words.clear();
         words.extend_from_slice(packed.words());

@@ -134,7 +134,7 @@ fn positions_of_matching_roots_are_found() {
     for (bases, level) in [(29, 0), (29, 1), (29, 4), (29, 10), (29, 14), (30, 5), (23, 3), (10, 5), (11, 2)] {
         let params = SketchParams { k: bases + 2, min_quality: [0; 2], max_kmers_small_genome: 1, max_kmers: 1 };
         let (mut memory, mut fit) = Default::default();
-        SketchRootSampling { root_bases: bases, pattern_level: level }.find_sampled_roots(
+        SketchRootSampling { root_bases: bases, pattern_level: level }.find_pattern_matches(
             packed(&seq).packed(),
             &mut memory,
             &mut fit,

@@ -257,13 +257,13 @@ impl MateMatcher {
             left.end = packed.len() as u32;
         }
         // Sort by shard, so that each shard is locked once.
-        left.sort_unstable_by_key(|left| (waiting_mates::shard_index_of_hash(left.hash), left.read_index));
+        left.sort_unstable_by_key(|left| (waiting_mates::group_index_of_hash(left.hash), left.read_index));
         let mut same = None;
         for of_shard in left
-            .chunk_by(|a, b| waiting_mates::shard_index_of_hash(a.hash) == waiting_mates::shard_index_of_hash(b.hash))
+            .chunk_by(|a, b| waiting_mates::group_index_of_hash(a.hash) == waiting_mates::group_index_of_hash(b.hash))
         {
             let reads = of_shard.iter().map(|left| (left.hash, &packed[left.start as usize..left.end as usize]));
-            mates.match_or_store(waiting_mates::shard_index_of_hash(of_shard[0].hash), reads, found, |i, met| {
+            mates.match_or_store(waiting_mates::group_index_of_hash(of_shard[0].hash), reads, found, |i, met| {
                 let last = of_shard[i].read_index;
                 match met {
                     MateSearchResult::Found(at) => {

@@ -228,7 +228,7 @@ pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> 
 
 /// Counts reads, bases, bytes of the packed reads, and bytes of the file, in about the first `max_bytes` bytes of the
 /// uncompressed records. `None` if the file cannot be read, which is reported when it is opened.
-pub(crate) fn count_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
+pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
     let (path, progress) = (&file.path, ProgressCounters::default());
     // I/O error ignored: all of this function are reported when the file is opened.
     let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0)).ok()?;

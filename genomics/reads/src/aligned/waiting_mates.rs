@@ -65,7 +65,7 @@ fn partition_index_of_hash(hash: u64, n: usize) -> usize {
 }
 
 /// Index of the group of waiting reads in memory to which a hash belongs.
-pub(super) fn shard_index_of_hash(hash: u64) -> usize {
+pub(super) fn group_index_of_hash(hash: u64) -> usize {
     partition_index_of_hash(hash, NUM_SHARDS)
 }
 
@@ -397,7 +397,7 @@ mod tests {
     /// Looks for the mate of one read; returns the result and the bytes that were found.
     fn meet(mates: &WaitingMates, hash: u64, bytes: &[u8]) -> (MateSearchResult, Vec<u8>) {
         let (mut found, mut how) = (Vec::new(), MateSearchResult::Waiting);
-        mates.match_or_store(shard_index_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| how = met);
+        mates.match_or_store(group_index_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| how = met);
         mates.spill_if_full().unwrap();
         (how, found)
     }

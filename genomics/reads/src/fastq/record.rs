@@ -73,8 +73,8 @@ impl<'a> FastqRecordPosition<'a> {
         {
             return Err(self.error_in_record(RecordFault::InvalidBase(ByteForDisplay(b))));
         }
-        if !qual.iter().fold(true, |ok, &q| ok & is_printable_ascii(q)) {
-            let bad = qual.iter().find(|&&q| !is_printable_ascii(q)).map_or(0, |&q| q);
+        if !qual.iter().fold(true, |ok, &q| ok & is_graphic_ascii(q)) {
+            let bad = qual.iter().find(|&&q| !is_graphic_ascii(q)).map_or(0, |&q| q);
             return Err(self.error_in_record(RecordFault::InvalidQuality(ByteForDisplay(bad))));
         }
         Ok(())
@@ -91,7 +91,7 @@ impl<'a> FastqRecordPosition<'a> {
                 self.error_in_record(RecordFault::NameTooLong { name_bytes: word.len(), max_bytes: MAX_NAME_BYTES })
             );
         }
-        match word.iter().find(|&&b| !is_printable_ascii(b)) {
+        match word.iter().find(|&&b| !is_graphic_ascii(b)) {
             Some(&b) => Err(self.error_in_record(RecordFault::InvalidNameByte(ByteForDisplay(b)))),
             None => Ok(()),
         }
@@ -141,7 +141,7 @@ pub(crate) fn is_read_base(b: u8) -> bool {
 }
 
 /// Whether a byte is in `!`..=`~`, the range of quality bytes and of bytes in names.
-pub(crate) fn is_printable_ascii(q: u8) -> bool {
+pub(crate) fn is_graphic_ascii(q: u8) -> bool {
     q.wrapping_sub(b'!') <= b'~' - b'!'
 }
 

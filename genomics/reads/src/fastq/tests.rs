@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::record::{is_printable_ascii, is_upper_case_acgtn};
+use super::record::{is_graphic_ascii, is_upper_case_acgtn};
 use super::*;
 use crate::pair_batch::PairBatch;
 
@@ -289,7 +289,7 @@ fn valid_letters_and_qualities_are_the_documented_ones() {
         assert_eq!(is_iupac(b), letter, "{b}");
         assert_eq!(is_read_base(b), letter || b == b'.', "{b}");
         assert!(!is_upper_case_acgtn(b) || letter, "{b}");
-        assert_eq!(is_printable_ascii(b), (33..=126).contains(&b), "{b}");
+        assert_eq!(is_graphic_ascii(b), (33..=126).contains(&b), "{b}");
     }
 }
 

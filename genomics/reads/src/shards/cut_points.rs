@@ -54,7 +54,7 @@ type CutResult<T> = io::Result<Result<T, SplitObstacle>>;
 
 /// Finds [`RUN_RECORDS`] consecutive records, or fewer at the end of a file, that start after about byte `near`.
 fn find_run_near(part: &RandomAccessText, near: u64) -> CutResult<RecordRun<'_>> {
-    let Some(mut text) = part.read_text_near(near)? else {
+    let Some(mut text) = part.open_window_near(near)? else {
         return Ok(Err(SplitObstacle::NoRecords));
     };
     while text.bytes.len() < MAX_TEXT_BYTES {
@@ -178,7 +178,7 @@ fn find_names_near(part: &RandomAccessText, around: u64, names: &[&[u8]]) -> io:
 /// start. Returns at most two positions.
 fn find_name_runs(part: &RandomAccessText, [from, to]: [u64; 2], names: &[&[u8]]) -> io::Result<Vec<VirtualOffset>> {
     let mut places = Vec::new();
-    let (Some(mut text), Some(first)) = (part.read_text_near(from)?, names.first()) else {
+    let (Some(mut text), Some(first)) = (part.open_window_near(from)?, names.first()) else {
         return Ok(places);
     };
     let header = [b"\n@", *first].concat();

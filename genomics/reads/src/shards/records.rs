@@ -4,7 +4,7 @@
 //! and the line after qualities is a header, which starts with `@`, as no line of bases does. So a line of qualities
 //! that starts with `@` or `+` is not mistaken for a header or separator.
 
-use crate::fastq::{is_printable_ascii, is_read_base, template_name};
+use crate::fastq::{is_graphic_ascii, is_read_base, template_name};
 
 /// A record found in a text: its position and its name.
 #[derive(Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn record_at(text: &[u8], at: usize, last: bool) -> RecordSearchResult<(Vec<u8>,
     let Some(qual) = lines.next() else {
         return short();
     };
-    if qual.len() != seq.len() || !qual.iter().all(|&b| is_printable_ascii(b)) {
+    if qual.len() != seq.len() || !qual.iter().all(|&b| is_graphic_ascii(b)) {
         return RecordSearchResult::NotFound;
     }
     RecordSearchResult::Found((template_name(header).to_vec(), lines.at))

@@ -59,7 +59,7 @@ impl RandomAccessText {
 
     /// Starts a window of text at byte `near` of the file. In BGZF, the block that contains the byte is read; `None` if
     /// there are no blocks near it. Of plain text, nothing is read yet.
-    pub(super) fn read_text_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
+    pub(super) fn open_window_near(&self, near: u64) -> io::Result<Option<TextWindow<'_>>> {
         let mut text = TextWindow {
             file: self,
             bytes: Vec::new(),

@@ -21,7 +21,7 @@ const NEXT_TURN_PROBABILITY: f64 = 0.75;
 /// Standard deviation of the fragment length within a sub-peak, bp.
 const SUB_PEAK_SD_BP: f64 = 2.0;
 /// Length that few fragments exceed, bp: mean plus three standard deviations of fragments of two nucleosomes.
-pub(crate) const RARELY_EXCEEDED_CFDNA_BP: usize = 396;
+pub(crate) const RARELY_EXCEEDED_CFDNA_FRAGMENT_BP: usize = 396;
 
 /// Draws the length of a fragment, bp.
 pub(crate) fn draw_cfdna_length(rng: &mut Rng) -> f64 {

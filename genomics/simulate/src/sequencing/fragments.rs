@@ -71,7 +71,7 @@ impl<'a> Fragment<'a> {
 
     /// Returns the reference placement of the first (or, if `last`, the last) `length` bases. `None` if all of them are
     /// novel, or if they span a breakpoint.
-    pub(crate) fn placement_of_end(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
+    pub(crate) fn place_first_or_last_bases(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
         self.chromosome.origins.reference_placement(start..start + length)

@@ -91,7 +91,7 @@ impl InsertSizeDistribution {
     pub(crate) fn rarely_exceeded_insert_bp(&self) -> usize {
         match self.model {
             InsertModel::Normal => (self.mean + 3.0 * self.sd) as usize,
-            InsertModel::Cfdna => cfdna::RARELY_EXCEEDED_CFDNA_BP,
+            InsertModel::Cfdna => cfdna::RARELY_EXCEEDED_CFDNA_FRAGMENT_BP,
         }
     }
 }
@@ -125,7 +125,7 @@ impl<'a> Library<'a> {
         counts.molecules += 1;
         let Some(drawn) = self.draw_source_fragment(rng, counts) else { return Molecule::adapter_dimer() };
         let reverse = rng.draw_bernoulli(0.5);
-        self.make_molecule_from_strand(Some(&drawn), reverse, None, rng, counts)
+        self.make_molecule_with_artefacts(Some(&drawn), reverse, None, rng, counts)
     }
 
     /// Draws an insert length, and a fragment of this length from the DNA pool. Returns `None` for an adapter dimer.
@@ -146,7 +146,7 @@ impl<'a> Library<'a> {
     /// Makes a molecule from one strand of a fragment (`None`: an adapter dimer), with all artefacts of library
     /// preparation. If `reverse` is set, read 1 reads the reverse complement of the fragment. `prefixes` are the bases
     /// that are ligated before the template of read 1 and read 2.
-    pub(crate) fn make_molecule_from_strand(
+    pub(crate) fn make_molecule_with_artefacts(
         &self,
         drawn: Option<&DrawnFragment<'a>>,
         reverse: bool,
@@ -176,7 +176,7 @@ impl<'a> Library<'a> {
         let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
         let mut molecule = Molecule::from_fragment(fragment, reverse, dna_source);
         molecule.captured = captured;
-        damage::add_damage(&mut molecule, &self.params.library, rng, counts);
+        damage::oxidise_and_deaminate(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
             && dna_source == DnaSource::Patient
         {

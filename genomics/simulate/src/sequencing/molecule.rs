@@ -29,7 +29,7 @@ impl<'a> MoleculePart<'a> {
     /// part.
     fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let last = self.reverse == (mate == 0);
-        let place = self.fragment.placement_of_end(length, last)?;
+        let place = self.fragment.place_first_or_last_bases(length, last)?;
         Some(ReferencePlacement { reverse: place.reverse ^ last, ..place })
     }
 }

@@ -65,7 +65,7 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Draws the maximum number of template bases in read 1 and in read 2 of a pair, after trimming and without UMIs.
-    pub(crate) fn draw_mate_lengths(&self, rng: &mut Rng) -> [usize; 2] {
+    pub(crate) fn draw_template_bp_of_mates(&self, rng: &mut Rng) -> [usize; 2] {
         let length = self.choose_model(rng).mate_length();
         let prefixes = self
             .params

@@ -53,7 +53,7 @@ impl<'a> UmiMolecule<'a> {
             let prefix = |read: usize| prefix_bases(&structures[read], &end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0).then(|| {
-                library.make_molecule_from_strand(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts)
+                library.make_molecule_with_artefacts(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts)
             })
         });
         UmiMolecule { end_umis, strands, pairs, fragment, is_duplex: umi.duplex }
@@ -80,7 +80,7 @@ impl<'a> UmiMolecule<'a> {
     /// Appends the row of the molecule to the table of molecules, whose columns are those of [`MOLECULE_TABLE_HEADER`].
     pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
-        let placement = fragment.and_then(|f| f.placement_of_end(f.len(), false));
+        let placement = fragment.and_then(|f| f.place_first_or_last_bases(f.len(), false));
         let mut row = name.to_owned();
         let _ = match placement {
             Some(p) => write!(row, "\t{}\t{}\t{}", contigs[p.span.contig], p.span.start + 1, p.span.end),

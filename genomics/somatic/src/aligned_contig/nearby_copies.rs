@@ -13,7 +13,7 @@ const MIN_COPIED_END_BASES: usize = 25;
 impl OrientedContig<'_> {
     /// The region of the genome around the longest segment from which the contig may be copied; `None` if the segment
     /// is on the reverse strand.
-    pub(super) fn copy_region(&self) -> Option<GenomeRegion> {
+    pub(super) fn region_of_possible_copies(&self) -> Option<GenomeRegion> {
         let longest = self.segments.iter().max_by_key(|p| p.query_len()).filter(|p| p.forward)?;
         let start = longest.target.0.saturating_sub(longest.query.0 + MAX_JOINED_SEGMENT_DISTANCE_BP);
         let after = self.seq.len() - longest.query.1 + MAX_JOINED_SEGMENT_DISTANCE_BP;
@@ -23,7 +23,8 @@ impl OrientedContig<'_> {
 
     /// Whether the region from which the contig may be copied has a minisatellite.
     pub(super) fn is_near_minisatellite(&self) -> bool {
-        self.copy_region().is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
+        self.region_of_possible_copies()
+            .is_some_and(|region| !find_imperfect_minisatellites(&region.bases(self.genome)).is_empty())
     }
 
     /// Cost of the unaligned ends that are too long to ignore but too short for novel sequence, if they may be a gained
@@ -41,12 +42,12 @@ impl OrientedContig<'_> {
     /// the explanation found before, is too low for a better one, or if an end of the contig is not copied from this
     /// region.
     pub(super) fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        if cost < event_model::MIN_COMPARED_REPEAT_COST
+        if cost < event_model::MIN_COST_FOR_ALTERNATIVES_AT_MINISATELLITE
             || cost < event_model::MIN_COST_FOR_ALTERNATIVES && !self.is_near_minisatellite()
         {
             return None;
         }
-        let region = self.copy_region()?;
+        let region = self.region_of_possible_copies()?;
         self.changes_of_copies(region, &region.bases(self.genome))
     }
 

@@ -74,7 +74,7 @@ impl SeedConsensus {
     }
 
     /// Whether a long insertion extends from the seed to the left or to the right.
-    pub(super) fn begins_insertion(&self) -> bool {
+    pub(super) fn has_long_insertion_at_seed(&self) -> bool {
         let new = self.novel_range();
         (self.seed.start - new.start).max(new.end - self.seed.end) >= MIN_INSERTION_BP
     }
@@ -92,8 +92,12 @@ impl SeedConsensus {
     }
 
     /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
-    pub(super) fn is_at_border(&self, stacked_reads: &[StackedRead], consensus_of_stack: &StackConsensus<'_>) -> bool {
-        self.begins_insertion() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
+    pub(super) fn is_seed_at_border_of_repeat(
+        &self,
+        stacked_reads: &[StackedRead],
+        consensus_of_stack: &StackConsensus<'_>,
+    ) -> bool {
+        self.has_long_insertion_at_seed() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
     }
 
     /// Whether reads diverge within the trusted range.

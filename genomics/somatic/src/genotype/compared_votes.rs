@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::likelihood::{
-    NormalWithoutAllele, averaged_log_likelihood, error_log_likelihood, germline_fraction_density,
+    NormalWithoutAlleleLikelihood, averaged_log_likelihood, error_log_likelihood, germline_fraction_density,
     joint_somatic_log_likelihood, log_likelihood, order_independent_sum, phasing_error_log_likelihood,
     presence_log_likelihood, shared_log_likelihood,
 };
@@ -22,7 +22,7 @@ pub(super) struct ComparedVotes<'a> {
     pub(super) normal_support: AlleleSupport,
     /// Support in all tumours together.
     pub(super) tumour_support: AlleleSupport,
-    pub(super) normal_without_allele: NormalWithoutAllele,
+    pub(super) normal_without_allele: NormalWithoutAlleleLikelihood,
     /// Log-likelihood ratio of the allele at the best-fitting fractions over errors of all supporting reads.
     pub(super) log_ratio_over_errors: f64,
     /// Log-likelihood of the votes of all samples if the change is somatic.
@@ -42,7 +42,7 @@ impl<'a> ComparedVotes<'a> {
         let (normal_support, tumour_support) =
             (AlleleSupport::count_votes(normal), AlleleSupport::count_votes(&pooled));
         let in_normal = params.admixture.tumour_in_normal_ratio;
-        let normal_without_allele = NormalWithoutAllele::fit(normal, tumours, tumour_support, in_normal);
+        let normal_without_allele = NormalWithoutAlleleLikelihood::fit(normal, tumours, tumour_support, in_normal);
         // Slippage has the same rate in all tumours.
         let log_ratio_over_errors = presence_log_likelihood(tumours)
             - error_log_likelihood(&pooled, params.error_probability, params.slippage_rate);

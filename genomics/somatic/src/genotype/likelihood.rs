@@ -199,7 +199,7 @@ pub(super) fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
 }
 
 /// Likelihood of the normal's votes if the normal does not have the allele, except for contamination with tumour DNA.
-pub(super) struct NormalWithoutAllele {
+pub(super) struct NormalWithoutAlleleLikelihood {
     /// Largest allele fraction in the normal that contamination with tumour DNA causes.
     pub(super) max_contamination: f64,
     /// Log-likelihood of the normal's votes at the best-fitting contamination.
@@ -208,7 +208,7 @@ pub(super) struct NormalWithoutAllele {
     pub(super) log_likelihood_with_prior: f64,
 }
 
-impl NormalWithoutAllele {
+impl NormalWithoutAlleleLikelihood {
     /// Fits the contamination. `pooled` is the support in all tumours together; `in_normal` is the known ratio of the
     /// allele fraction in the normal to that in the tumour, or 0.
     pub(super) fn fit(
@@ -216,7 +216,7 @@ impl NormalWithoutAllele {
         tumours: &[Vec<MoleculeVote>],
         pooled: AlleleSupport,
         in_normal: f64,
-    ) -> NormalWithoutAllele {
+    ) -> NormalWithoutAlleleLikelihood {
         // The fraction of a tumour with few molecules is uncertain.
         let own = tumours
             .iter()
@@ -232,7 +232,7 @@ impl NormalWithoutAllele {
         let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
         // docs/model/genotype.md (7)
         let log_likelihood_with_prior = log_likelihood(normal, 0.0).max(log_likelihood_contaminated - pure_odds);
-        NormalWithoutAllele { max_contamination, log_likelihood_contaminated, log_likelihood_with_prior }
+        NormalWithoutAlleleLikelihood { max_contamination, log_likelihood_contaminated, log_likelihood_with_prior }
     }
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
     let support = AlleleSupport::count_votes(&tumour);
     let tumours = [tumour];
     // docs/model/genotype.md (21)
-    NormalWithoutAllele::fit(normal, &tumours, support, in_normal).log_likelihood_with_prior
+    NormalWithoutAlleleLikelihood::fit(normal, &tumours, support, in_normal).log_likelihood_with_prior
         + joint_somatic_log_likelihood(&tumours)
         - shared
 }

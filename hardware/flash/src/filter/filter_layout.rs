@@ -1,6 +1,6 @@
 //! Sizes and positions of the filter blocks of a table.
 
-use super::{BloomBlock, PAGES_PER_FILTER_GROUP};
+use super::{BloomBlock, UNITS_PER_FILTER_GROUP};
 use crate::hash::map_hash_to_range;
 
 /// Sizes and positions of the filter blocks: those of each group, one group after the other. All groups but the last
@@ -15,18 +15,18 @@ pub(crate) struct FilterLayout {
 
 impl FilterLayout {
     /// Creates a layout with `each` filter blocks per page, for a table of `pages` pages.
-    pub(crate) fn with_blocks_per_page(each: u64, pages: u64) -> FilterLayout {
+    pub(crate) fn with_blocks_per_unit(each: u64, pages: u64) -> FilterLayout {
         FilterLayout { blocks_per_page: each, pages }
     }
 
     /// Number of filter blocks of 512 bits per page of `per_page` entries if the filter has `bits` bits per entry.
-    pub(crate) fn compute_blocks_per_page(per_page: usize, bits: u32) -> u64 {
+    pub(crate) fn compute_blocks_per_unit(per_page: usize, bits: u32) -> u64 {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
 
     /// Number of groups with filter blocks.
     pub(crate) fn num_groups(&self) -> u64 {
-        if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(PAGES_PER_FILTER_GROUP) }
+        if self.blocks_per_page == 0 { 0 } else { self.pages.div_ceil(UNITS_PER_FILTER_GROUP) }
     }
 
     /// Number of groups, at most all, whose filter blocks fit in `bytes` bytes; 0 without a filter.
@@ -38,19 +38,19 @@ impl FilterLayout {
     }
 
     /// Range of the pages (units of 256 entries in a table with compact pages) that belong to a group.
-    pub(crate) fn pages_of_group(&self, group: u64) -> std::ops::Range<u64> {
-        group * PAGES_PER_FILTER_GROUP..self.pages.min((group + 1) * PAGES_PER_FILTER_GROUP)
+    pub(crate) fn filter_units_of_group(&self, group: u64) -> std::ops::Range<u64> {
+        group * UNITS_PER_FILTER_GROUP..self.pages.min((group + 1) * UNITS_PER_FILTER_GROUP)
     }
 
     /// Number of filter blocks of a full group.
     pub(crate) fn blocks_per_full_group(&self) -> u64 {
-        self.blocks_per_page * PAGES_PER_FILTER_GROUP
+        self.blocks_per_page * UNITS_PER_FILTER_GROUP
     }
 
     /// Number of filter blocks of a group. The last group has the number for the next power of two of its pages, so
     /// that the blocks of a full group can be folded to this number.
     pub(crate) fn num_blocks_of_group(&self, group: u64) -> u64 {
-        let pages = self.pages_of_group(group);
+        let pages = self.filter_units_of_group(group);
         self.blocks_per_page * (pages.end - pages.start).next_power_of_two()
     }
 
