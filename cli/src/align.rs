@@ -258,10 +258,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         machine_profile::read_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
     let meter = Arc::new(ProgressCounters::default());
-    let inflaters = (threads / 4).clamp(1, 8);
     let options = StreamOptions {
         batches_ahead: 4,
-        inflate_threads: inflaters,
+        inflate_threads: (threads / 4).clamp(1, 8),
         carried_tags: carried_tags.clone(),
         progress: Arc::clone(&meter),
         ..StreamOptions::new(BatchLimits::with_num_bases(DEFAULT_BATCH_BASES))
@@ -284,9 +283,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         counting,
         started: start,
     };
-    let reads = OpenedReads { stream, first_batch: first, layouts, meter };
     let aligned: Vec<AlignedInput> = lanes.into_iter().filter_map(StreamLane::into_aligned_input).collect();
-    let done = run.align(reads);
+    let done = run.align(OpenedReads { stream, first_batch: first, layouts, meter });
     for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.record_counts()?))) {
         aligned_files::log_record_counts_of_lane(&file.path.display().to_string(), tally);
     }

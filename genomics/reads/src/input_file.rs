@@ -63,6 +63,7 @@ impl<M: Deref<Target = ProgressCounters>> RawInputFile<M> {
                 last_bytes: Vec::new(),
             });
         }
+        // I/O error ignored: what cannot be examined is reported when it is opened.
         if !is_stdin(path) && path.is_dir() {
             return Err(Error::error_in_file(path, FileFault::Folder));
         }
