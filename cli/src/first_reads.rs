@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn phred64_is_told_by_the_range() {
+    fn phred64_is_recognised_by_its_range() {
         for (quality, is_phred64) in [
             ("BBhh", true),
             (";Tgh", true),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn mates_are_told_by_their_names() {
+    fn mates_are_recognised_by_their_names() {
         let pair = [file(&["a/1", "b/1"], "FFFF"), file(&["a/2", "b/2"], "FFFF")];
         assert!(pair[0].has_mates_in(&pair[1]));
         assert!(!pair[0].has_mates_in(&file(&["b/2", "a/2"], "FFFF")));

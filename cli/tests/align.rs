@@ -267,7 +267,7 @@ fn where_the_kernel_does_not_tell_places_reads_are_aligned_all_the_same() {
     }
 }
 
-/// Finding 13 of issue 46: the kernel does not know nodes that its files list (EINVAL).
+/// The kernel does not know nodes that its files list (EINVAL).
 #[test]
 fn where_the_kernel_refuses_memory_policies_memory_is_local() {
     if installed("python3").is_none() {
@@ -288,7 +288,7 @@ fn where_the_kernel_refuses_memory_policies_memory_is_local() {
     assert!(lines(&aligned) == lines(&align(&[]).assert_success().stdout));
 }
 
-/// Finding 7 of issue 46: a record whose name begins with '@' would be a header line.
+/// A record whose name begins with '@' would be a header line.
 #[test]
 fn names_that_look_like_header_lines_are_refused() {
     let reads = scratch("header-like").join("reads.fq");

@@ -46,7 +46,7 @@ fn damaged_gzip() {
     assert!(!out.exists(), "a folder made in vain goes again");
 }
 
-/// Finding 18 of issue 46: a wrong file of known variants is found before the reads are counted.
+/// A wrong file of known variants is found before the reads are counted.
 #[test]
 fn known_variants_are_checked_before_the_count() {
     let folder = scratch("known");

@@ -141,7 +141,7 @@ fn inputs_that_are_replaced_meanwhile() {
     run_trials("replaced", &["count", "track", "step"], |plan| plan.into_iter().filter(replaced).step_by(3).collect());
 }
 
-/// Finding 16 of issue 46: a kill between two renames leaves new and old files, but a new summary only if all are new.
+/// A kill between two renames leaves new and old files, but a new summary only if all are new.
 #[test]
 fn the_summary_of_a_call_is_renamed_last() {
     let folder = scratch("renames");

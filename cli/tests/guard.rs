@@ -437,7 +437,7 @@ fn run_while_replacing(args: &[&str], pipe: &Path, content: &[u8], file: &Path) 
     RunOutput { code: child.wait().expect("a child").code(), stdout, stderr }
 }
 
-/// Finding 3 of issue 46, for the other commands that read for long.
+/// For the other commands that read for long.
 #[test]
 fn inputs_that_change_while_they_are_read_are_noticed() {
     let folder = scratch("change-others");

@@ -223,7 +223,7 @@ fn two_runs_do_not_share_a_work_folder() {
     assert_eq!(names(&taken), ["thesis.tex"]);
 }
 
-/// Finding 16 of issue 46: a work folder that was there before may be open to others.
+/// A work folder that was there before may be open to others.
 #[test]
 fn files_of_reads_are_private_in_an_open_work_folder() {
     let folder = scratch("open-work-folder");

@@ -355,7 +355,7 @@ fn a_plan_that_was_changed_is_refused() {
     run.all("scatter");
 }
 
-/// Finding 6 of issue 46. The program that edits a plan can compute its checksum again.
+/// The program that edits a plan can compute its checksum again.
 #[test]
 fn a_plan_with_a_right_checksum_must_be_valid_too() {
     let run = Run::plan(cut(), "edited-plan", 2, 2);

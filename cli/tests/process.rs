@@ -151,7 +151,6 @@ fn memory_that_is_refused() {
     assert!(said.contains("out of memory (512 KiB requested)"), "{said}");
 }
 
-/// Finding 14 of issue 46.
 #[test]
 fn the_default_memory_keeps_to_the_limit_on_address_space() {
     let folder = pair("address-space");
@@ -174,7 +173,7 @@ fn the_default_memory_keeps_to_the_limit_on_address_space() {
     assert!(!folder.join("y.gkt").exists());
 }
 
-/// Finding 14 of issue 46: a limit that leaves too little is named, with advice that helps.
+/// A limit that leaves too little is named, with advice that helps.
 #[test]
 fn limits_that_leave_too_little_memory_are_named() {
     let folder = pair("limits");

@@ -188,7 +188,7 @@ fn sample_names_of_files_are_checked() {
     }
 }
 
-/// Finding 11 of issue 46: a lane without reads is left out by every command.
+/// A lane without reads is left out by every command.
 #[test]
 fn a_lane_without_reads_is_left_out() {
     let inputs = Inputs::new(scratch("lanes"));

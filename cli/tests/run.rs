@@ -386,7 +386,7 @@ fn a_program_that_is_not_known() {
     assert_eq!(summary["run"]["instances"][0]["threads"], 2);
 }
 
-/// Finding 7 of issue 46: the aligner's SAM text does not go into a file that is named BAM.
+/// The aligner's SAM text does not go into a file that is named BAM.
 #[test]
 fn sam_text_is_not_named_bam() {
     let folder = scratch("named-bam");

@@ -71,7 +71,7 @@ fn opencl_library(name: &str, statement: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Finding 13 of issue 46: a driver that aborts or hangs does not end or block the program.
+/// A driver that aborts or hangs does not end or block the program.
 #[test]
 fn drivers_that_fail_do_not_end_the_program() {
     let shown = |folder: &Path| {
@@ -93,7 +93,6 @@ fn drivers_that_fail_do_not_end_the_program() {
     assert!(shown(&talks).contains("no OpenCL driver is installed"));
 }
 
-/// Finding 13 of issue 46.
 #[test]
 fn machines_of_other_kinds_are_shown() {
     let shown = run(["machine", "show", "--json", "--from", &machine("gpu-memory-nodes.txt")]).assert_success();

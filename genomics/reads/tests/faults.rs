@@ -136,7 +136,7 @@ fn valid_forms_of_names_are_accepted() {
     }
 }
 
-/// Finding 7 of issue 46: names say that the files are exchanged.
+/// Names say that the files are exchanged.
 #[test]
 fn exchanged_mates_are_refused() {
     let folder = Folder::new();

@@ -191,7 +191,7 @@ fn everything_works_where_the_kernel_forbids_it() {
     alone("forbidden");
 }
 
-/// Finding 13 of issue 46: the files of the kernel list nodes that the kernel does not know.
+/// The files of the kernel list nodes that the kernel does not know.
 #[test]
 fn memory_is_local_where_the_kernel_does_not_know_the_nodes() {
     alone("unknown_nodes");
