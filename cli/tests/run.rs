@@ -507,7 +507,7 @@ fn what_an_unknown_program_cannot_have_is_refused() {
         let ended = run(["run"].into_iter().chain(options.iter().copied()).chain(["--", "true"]));
         assert!(ended.code == Some(2) && ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
-    // A misspelt name is no question about reads or outputs (finding 18 of issue 46).
+    // A misspelt name is no question about reads or outputs.
     for command in [
         &["run", "--", "bwaa"][..],
         &["run", "-o", "x.sam", "--", "bwaa", "mem", "g.fa", "a.fq"],
