@@ -42,7 +42,9 @@ impl FirstReads {
             let (min, max) = range.unwrap_or((quality, quality));
             Some((min.min(quality), max.max(quality)))
         });
-        let names = batch.iter().map(|read| read.name.to_vec()).collect();
+        let without_mate_number =
+            |name: &[u8]| [b"/1", b"/2"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(name).to_vec();
+        let names = batch.iter().map(|read| without_mate_number(read.name)).collect();
         Some(FirstReads { path: path.to_path_buf(), names, qualities: range })
     }
 
