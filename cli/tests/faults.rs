@@ -24,7 +24,7 @@ use genuma_faults::test_cases::{TestCase, all_test_cases};
 use genuma_faults::test_inputs::TestInput;
 
 /// Number of trials of a case; each is a run of about 100 ms.
-const EACH: usize = 16;
+const EACH: usize = 8;
 
 /// The file that is the sign of a complete set of results.
 const SUMMARY: &str = "summary.json";

@@ -154,7 +154,7 @@ fn of_what_is_no_file() {
     let pipe = folder.join("pipe.fa");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     // Reading the memory of a process from its start is an I/O error.
-    for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "regular file")] {
+    for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "is a folder")] {
         let ended = run(["index", path]);
         assert!(ended.code == Some(1) && ended.stderr.contains(what), "{path}: {}", ended.stderr);
     }
