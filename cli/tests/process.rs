@@ -49,7 +49,11 @@ fn messages_that_nobody_hears_are_lost_and_nothing_else() {
         (format!("{ALIGN} -o {{}}.sam"), 0),
         ("genuma kmers count normal_1.fq.gz normal_2.fq.gz -o {}.tsv".to_owned(), 0),
         ("genuma bench simulate --genome-length 20000 --contigs 1 --snvs 2 --indels 0 --svs 0 -o {}".to_owned(), 0),
-        ("genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o {}".to_owned(), 0),
+        (
+            "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa --force -o {}"
+                .to_owned(),
+            0,
+        ),
         ("genuma machine show --from nowhere".to_owned(), 1),
         ("genuma align genome.fa".to_owned(), 2),
     ] {
