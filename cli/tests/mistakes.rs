@@ -298,7 +298,7 @@ fn full_command(command: &str) -> Vec<String> {
     command.split(' ').map(|word| word.replace('\u{a0}', " ")).collect()
 }
 
-/// Writes the files that the commands name: 1000 pairs of each sample, and what users take for such files.
+/// Writes the files that the commands name: 3,500 pairs of each sample, a depth of 7, and what users take for such files.
 fn write_inputs(folder: &Path) {
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
     let lines = |text: &str, range: std::ops::Range<usize>| -> String {
@@ -307,13 +307,13 @@ fn write_inputs(folder: &Path) {
     let [t_1, t_2, n_1, n_2] = [&data().tumor[0], &data().tumor[1], &data().normal[0], &data().normal[1]]
         .map(|path| String::from_utf8(gunzip(path)).expect("UTF-8"));
     for (name, text) in [("t_1", &t_1), ("t_2", &t_2), ("n_1", &n_1), ("n_2", &n_2)] {
-        write(&format!("{name}.fq"), &lines(text, 0..4000));
+        write(&format!("{name}.fq"), &lines(text, 0..14_000));
     }
     for (name, text) in [("n2_1", &n_1), ("n2_2", &n_2)] {
-        write(&format!("{name}.fq"), &lines(text, 4000..8000));
+        write(&format!("{name}.fq"), &lines(text, 14_000..28_000));
     }
-    write("copy_1.fq", &lines(&n_1, 0..4000));
-    write("order_2.fq", &(lines(&t_2, 4..4000) + &lines(&t_2, 0..4)));
+    write("copy_1.fq", &lines(&n_1, 0..14_000));
+    write("order_2.fq", &(lines(&t_2, 4..14_000) + &lines(&t_2, 0..4)));
     write("short_2.fq", &lines(&t_2, 0..2000));
     write("half_1.fq", &lines(&t_1, 0..398));
     for (name, text) in [("old_1.fq", &t_1), ("old_2.fq", &t_2)] {

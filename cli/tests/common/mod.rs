@@ -31,6 +31,7 @@ pub const RESULTS: [&str; 11] = [
     "report.html",
     "genuma_general_mqc.json",
     "genuma_pair_mqc.json",
+    "genuma_warnings_mqc.json",
     "genuma_calls_mqc.json",
     "genuma_spectrum_mqc.json",
 ];

@@ -374,14 +374,15 @@ mod tests {
         };
         let contigs = |name: &str| HEADER.replace("#CHROM", &format!("##contig=<ID={name},length=9>\n#CHROM"));
         for (text, message) in [
-            (String::new(), "not a VCF file"),
             ("<!DOCTYPE html>\n<html>\n".to_owned(), "not a VCF file"),
             (contigs("1"), "has contig \"1\" and others, but none of the reference"),
             (contigs("1") + "2\t3\t.\tG\tA\t.\t.\tAF=1\n", "has contig \"1\" and others, but none of the reference"),
             (format!("{HEADER}chr1\t3\t.\tG\n"), "fewer than 7 columns"),
         ] {
-            assert!(check(&text).unwrap_err().contains(message), "{text}");
+            let error = check(&text).unwrap_err();
+            assert!(error.contains(message), "{text}: {error}");
         }
+        assert!(check("").is_err());
         let record = "chr1\t3\t.\tG\tA\t.\t.\tAF=1\n";
         // What comes after the first record is not read.
         for text in [HEADER.to_owned(), contigs("chr2"), contigs("1") + record, format!("{HEADER}{record}chr1\tx\n")] {
