@@ -321,7 +321,7 @@ fn write_inputs(folder: &Path) {
             3 => line.bytes().map(|quality| char::from((quality + 31).min(b'h'))).chain(['\n']).collect(),
             _ => format!("{line}\n"),
         };
-        write(name, &text.lines().take(4000).enumerate().map(phred64).collect::<String>());
+        write(name, &text.lines().take(14_000).enumerate().map(phred64).collect::<String>());
     }
     for name in ["empty_1.fq", "empty_2.fq"] {
         write(name, "");
