@@ -110,7 +110,9 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
         // Other tests need reads.
         return shallow;
     }
-    let species = find_other_species(&finished.ledger, finished.samples.has_normal());
+    // Where a sample is shallow, the normal lacks many of the tumour's k-mers by chance.
+    let species = find_other_species(&finished.ledger, finished.samples.has_normal())
+        .map(|warning| ResultWarning { withholds_results: shallow.is_empty(), ..warning });
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let variants = find_too_many_variants(&finished.ledger);
     let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
