@@ -440,9 +440,11 @@ fn check_inputs(
 ) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     warnings.extend(find_read_length_warnings(job)?);
     if !job.samples.has_normal() && job.known.is_none() {
-        let message = "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; \
-                       give population frequencies, such as those of gnomAD, with --known";
-        warnings.push(ResultWarning::new(WarningTopic::NoKnownVariants, message.to_owned()));
+        // Not a warning of the results: the options say so themselves.
+        warn!(
+            "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; give \
+             population frequencies, such as those of gnomAD, with --known"
+        );
     }
     let reference = match &job.reference {
         None => None,

@@ -156,7 +156,7 @@ const MISTAKES: [Mistake; 92] = [
         "check the path",
     ),
     ("reference misspelt", "index no.fa", 1, "no.fa: cannot read: No such file", "check the path"),
-    ("VCF as reference", "index other.vcf", 1, "instead of '>': not a FASTA file", "give FASTA"),
+    ("VCF as reference", "index other.vcf", 1, "is a VCF file", "give the file with the sequences"),
     ("FASTQ as reference", "index t_1.fq", 1, "instead of '>': not a FASTA file", "give FASTA"),
     (".fai as reference", "index genome.fa.fai", 1, "instead of '>': not a FASTA file", "give FASTA"),
     ("no index", "align genome.fa t_1.fq t_2.fq -o x.sam", 1, "genome.fa.gnm: no index", "genuma index genome.fa"),

@@ -39,8 +39,6 @@ pub enum WarningTopic {
     EmptyLane,
     /// Read groups of two samples have the same sample name (SM).
     SampleNames,
-    /// A call without a normal has no known variants.
-    NoKnownVariants,
     /// A call without a normal left out k-mers because the person has too many variants.
     TooManyVariants,
 }
