@@ -102,8 +102,8 @@ impl PopulationFrequencies {
     /// index.
     ///
     /// # Errors
-    /// Those of [`Self::read_vcf_file`] as far as they show in these parts; the file is empty; or the reference has no
-    /// contig of the header.
+    /// The file cannot be read or is empty; its header, first record or index is not valid, as for
+    /// [`Self::read_vcf_file`]; or the reference has none of the contigs in the header.
     pub fn check_vcf_file(path: &Path, genome: &Reference) -> Result<(), Error> {
         let found = PopulationFrequencies::default();
         let mut reader = FrequencyReader { path, genome, wanted: HashSet::new(), found };
