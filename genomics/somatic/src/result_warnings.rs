@@ -59,11 +59,6 @@ impl ResultWarning {
     pub fn new(topic: WarningTopic, message: String) -> ResultWarning {
         ResultWarning { topic, withholds_results: false, message }
     }
-
-    /// A warning that withholds the results unless the user requests them.
-    pub fn withholding(topic: WarningTopic, message: String) -> ResultWarning {
-        ResultWarning { topic, withholds_results: true, message }
-    }
 }
 
 /// Maximum share of contigs without a position on the reference whose sequence the normal has. Chosen: correct sample
@@ -108,9 +103,7 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
         // Other tests need reads.
         return shallow;
     }
-    // Where a sample is shallow, the normal lacks many of the tumour's k-mers by chance.
-    let species = find_other_species(&finished.ledger, finished.samples.has_normal())
-        .map(|warning| ResultWarning { withholds_results: shallow.is_empty(), ..warning });
+    let species = find_other_species(&finished.ledger, finished.samples.has_normal(), !shallow.is_empty());
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let variants = find_too_many_variants(&finished.ledger);
     let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
@@ -174,8 +167,8 @@ fn median_multiplicity(spectrum: &[u64]) -> f64 {
 }
 
 /// Returns a warning if most k-mers of the tumour are missing in the normal or, in a call without a normal, in the
-/// reference.
-fn find_other_species(ledger: &Ledger, has_normal: bool) -> Option<ResultWarning> {
+/// reference. It withholds the results unless a sample `is_shallow`: then k-mers may be missing by chance.
+fn find_other_species(ledger: &Ledger, has_normal: bool, is_shallow: bool) -> Option<ResultWarning> {
     let skipped = ledger.sum_counts_of_description(MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE);
     let (lacks_it, advice) = match has_normal {
         true => ("normal", "both samples are of the same species"),
@@ -185,7 +178,11 @@ fn find_other_species(ledger: &Ledger, has_normal: bool) -> Option<ResultWarning
         "more than half of the tumour's k-mers are missing in the {lacks_it}, and {skipped} were skipped: check that \
          {advice}"
     );
-    (skipped > 0).then(|| ResultWarning::withholding(WarningTopic::OtherSpecies, message))
+    (skipped > 0).then_some(ResultWarning {
+        topic: WarningTopic::OtherSpecies,
+        withholds_results: !is_shallow,
+        message,
+    })
 }
 
 /// Returns a warning if k-mers were left out because the person has more variants than a call without a normal can
@@ -211,7 +208,7 @@ fn find_wrong_reference(ledger: &Ledger) -> Option<ResultWarning> {
          the reference is of another species or lacks a large part of the genome; give the complete reference of these \
          samples with --reference"
     );
-    Some(ResultWarning::withholding(WarningTopic::WrongReference, message))
+    Some(ResultWarning { topic: WarningTopic::WrongReference, withholds_results: true, message })
 }
 
 /// Lower end of the confidence interval of a share (Wilson score), with [`UNPLACED_DEVIATIONS`] standard deviations.
