@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::{Lane, LaneFiles, StreamLane, describe_empty_lane, find_empty_lanes, remove_empty_lanes};
+use genuma_reads::{Lane, LaneFiles, describe_empty_lane, remove_empty_lanes};
 use tracing::warn;
 
 /// Removes lanes without reads and warns of them, unless the sample has no other lane.
@@ -18,23 +18,6 @@ pub(crate) fn leave_out_empty_lanes(lanes: &mut Vec<Lane>) -> anyhow::Result<()>
         warn!("{}", describe_empty_lane(lane.paths()));
     }
     Ok(())
-}
-
-/// Returns the lanes that have reads, and warns of the others; all lanes if none has reads.
-///
-/// # Errors
-/// A file cannot be read.
-pub(crate) fn without_empty_lanes(lanes: Vec<StreamLane>) -> anyhow::Result<Vec<StreamLane>> {
-    let empty = find_empty_lanes(&lanes)?;
-    let mut with_reads = Vec::new();
-    for (lane, is_empty) in lanes.into_iter().zip(empty) {
-        if is_empty {
-            warn!("{}", describe_empty_lane(lane.paths()));
-        } else {
-            with_reads.push(lane);
-        }
-    }
-    Ok(with_reads)
 }
 
 /// Maximum size in bytes of a file whose whole content is compared: more than the FASTA of any common genome has.

@@ -7,11 +7,10 @@ use anyhow::{Context, bail};
 use genuma_dictionary::{Dictionary, SequenceKmerLookup, is_dictionary_file};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
 use genuma_kmers::encode::kmers;
-use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, without_empty_lanes};
 use tracing::info;
 
 use crate::errors::UsageError;
-use crate::input_files::without_empty_lanes;
 use crate::table_note::{TableNote, decode_kmer_counts};
 use crate::{command_line, logging, size_format};
 

@@ -10,9 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_reads::{
     AlignedInput, AlignedOptions, BatchLimits, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
-    describe_empty_lane, find_empty_lanes,
+    without_empty_lanes,
 };
-use tracing::warn;
 
 use crate::invocation::{Invocation, OutputFormat, ReadDependence, ReadFiles, ReadInputMode};
 
@@ -49,15 +48,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
         ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect(),
         ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved)?,
     };
-    let empty = find_empty_lanes(&lanes)?;
-    let left_out = |lane: &StreamLane| warn!("{}", describe_empty_lane(lane.paths()));
-    let with_reads = lanes.into_iter().zip(empty).filter(|(lane, empty)| {
-        if *empty {
-            left_out(lane);
-        }
-        !empty
-    });
-    Ok(with_reads.map(|(lane, _)| lane).collect())
+    without_empty_lanes(lanes)
 }
 
 /// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, remove_empty_lanes};
+use genuma_reads::{
+    AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, describe_empty_lane, remove_empty_lanes,
+};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_somatic::sample_names::SampleNames;
 
@@ -270,12 +272,7 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
             lanes.extend(layout.open_lanes(sample, ReadStructureOption::Tumour, &tumour.files, options)?);
         }
         for lane in remove_empty_lanes(&mut lanes)? {
-            let paths: Vec<String> = lane.paths().map(|path| path.display().to_string()).collect();
-            let message = format!(
-                "{}: no reads in this lane, so it is left out: check that it should be empty",
-                paths.join(", ")
-            );
-            warnings.push(ResultWarning::new(WarningTopic::EmptyLane, message));
+            warnings.push(ResultWarning::new(WarningTopic::EmptyLane, describe_empty_lane(lane.paths())));
         }
         let samples = choose_sample_names(&lanes, names_given, &tumours, &mut warnings)?;
         let samples = match normal {

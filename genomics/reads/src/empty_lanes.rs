@@ -46,6 +46,22 @@ pub fn find_empty_lanes(lanes: &[StreamLane]) -> Result<Vec<bool>, Error> {
     Ok(if empty.iter().all(|&empty| empty) { vec![false; lanes.len()] } else { empty })
 }
 
+/// Returns the lanes that have reads, and warns of the others; all lanes if none has reads.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn without_empty_lanes(mut lanes: Vec<StreamLane>) -> Result<Vec<StreamLane>, Error> {
+    let mut empty = find_empty_lanes(&lanes)?.into_iter();
+    lanes.retain(|lane| {
+        let is_empty = empty.next() == Some(true);
+        if is_empty {
+            tracing::warn!("{}", describe_empty_lane(lane.paths()));
+        }
+        !is_empty
+    });
+    Ok(lanes)
+}
+
 /// The warning for a lane that is left out because its files have no records.
 pub fn describe_empty_lane<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
