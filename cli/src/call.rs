@@ -34,6 +34,7 @@ use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
 use tracing::{info, warn};
 
+use self::job::PreparedCall;
 use self::messages::{log_genes, log_result, log_sample_properties, log_targets, log_warnings};
 use self::output_folder::{OutputFolder, clean_up_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
@@ -41,7 +42,6 @@ use crate::errors::UsageError;
 use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
-use crate::input_files::InputFileStates;
 use crate::read_layout::ReadLayoutOptions;
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
@@ -293,8 +293,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
     let options = args.output_options()?;
-    let (mut job, warnings) = args.build_job()?;
-    let input_files = InputFileStates::from_paths(job.input_paths())?;
+    let PreparedCall { mut job, warnings, input_files } = args.prepare_call()?;
     if let Some(run) = &args.plan {
         let (reference, warnings) = check_inputs(&job, warnings, args.warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
@@ -331,7 +330,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
-        let warnings = [warnings, check_headers_of_pipes(&job, args.warning_rule())?].concat();
+        let warnings = [warnings, check_headers_of_pipes(&job, &finished.genome, args.warning_rule())?].concat();
         let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
@@ -414,15 +413,15 @@ fn has_piped_reads(job: &CallJob) -> bool {
     job.lanes.iter().any(Lane::has_pipe)
 }
 
-/// Checks the headers of aligned reads from pipes against the reference: they are known when the reads have been read.
-/// Returns the warnings to write into the results.
+/// Checks the headers of aligned reads from pipes against the reference `genome`: they are known when the reads have been
+/// read. Returns the warnings to write into the results; none without a reference.
 ///
 /// # Errors
-/// The reference cannot be read; or a header contradicts it, and `rule` does not accept that.
-fn check_headers_of_pipes(job: &CallJob, rule: WarningRule) -> anyhow::Result<Vec<ResultWarning>> {
+/// A header contradicts the reference, and `rule` does not accept that.
+fn check_headers_of_pipes(job: &CallJob, genome: &Reference, rule: WarningRule) -> anyhow::Result<Vec<ResultWarning>> {
+    let Some(path) = &job.reference else { return Ok(Vec::new()) };
     let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
-    let Some(path) = job.reference.as_deref().filter(|_| !lanes.is_empty()) else { return Ok(Vec::new()) };
-    let warnings = header_check::find_header_reference_mismatches(&lanes, &Reference::read_fasta_file(path)?, path)?;
+    let warnings = header_check::find_header_reference_mismatches(&lanes, genome, path)?;
     result_check::check_no_blocking_warnings(&warnings, rule)?;
     Ok(warnings)
 }

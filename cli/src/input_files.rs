@@ -57,7 +57,8 @@ struct RecordedFile {
     crc: u32,
 }
 
-/// Paths of the regular input files of a command, with their states at the start of the command.
+/// Paths of the regular input files of a command, with their states at the start of the command. Each path is there once.
+#[derive(Debug, Default)]
 pub(crate) struct InputFileStates(Vec<RecordedFile>);
 
 impl InputFileStates {
@@ -81,13 +82,25 @@ impl InputFileStates {
     /// # Errors
     /// A file cannot be read.
     pub(crate) fn from_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFileStates> {
-        let mut files = Vec::new();
+        let mut states = InputFileStates::default();
+        states.record_further_files(paths)?;
+        Ok(states)
+    }
+
+    /// Records the states of the regular files among these files, unless they are recorded already. Pipes and devices
+    /// are left out.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn record_further_files<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<()> {
         for path in paths {
-            if let Some(state) = regular_file_state(path)? {
-                files.push(RecordedFile { path: path.to_path_buf(), state, crc: content_crc(path)? });
+            if !self.0.iter().any(|file| file.path == path)
+                && let Some(state) = regular_file_state(path)?
+            {
+                self.0.push(RecordedFile { path: path.to_path_buf(), state, crc: content_crc(path)? });
             }
         }
-        Ok(InputFileStates(files))
+        Ok(())
     }
 
     /// Checks that all files still have the recorded state. Otherwise the passes over a file may have read different

@@ -29,6 +29,15 @@ use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
 use crate::{command_line, size_format};
 
+/// A call that can run.
+pub(super) struct PreparedCall {
+    pub(super) job: CallJob,
+    /// Warnings on the samples and their reads.
+    pub(super) warnings: Vec<ResultWarning>,
+    /// States of the input files when the job was built.
+    pub(super) input_files: InputFileStates,
+}
+
 impl Args {
     /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
     pub(super) fn warning_rule(&self) -> WarningRule {
@@ -114,13 +123,13 @@ impl Args {
     }
 
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
-    /// files. Also returns warnings on the samples and their reads.
-    pub(super) fn build_job(&self) -> anyhow::Result<(CallJob, Vec<ResultWarning>)> {
+    /// files.
+    pub(super) fn prepare_call(&self) -> anyhow::Result<PreparedCall> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
         let SamplesAndLanes { samples, lanes, mut warnings } = self.open_samples_and_lanes(&work)?;
         let (k, short_reads) = choose_kmer_length(self.k, &lanes);
         warnings.extend(short_reads);
-        let input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
+        let mut input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
         let params = CallParams {
             k,
             min_base_quality: self.min_base_quality,
@@ -188,7 +197,8 @@ impl Args {
             gff,
             provenance,
         };
-        Ok((job, warnings))
+        input_files.record_further_files(job.input_paths())?;
+        Ok(PreparedCall { job, warnings, input_files })
     }
 }
 
