@@ -405,7 +405,7 @@ fn write_results(
 /// Measures the input of a call whose reference has this number of bases.
 fn measure_forecast_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<ForecastInput> {
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    Ok(input::measure_forecast_input(&job.lanes, reference, panel, job.params.k, job.resources.clone()))
+    input::measure_forecast_input(&job.lanes, reference, panel, job.params.k, job.resources.clone())
 }
 
 /// Returns whether some reads come from a pipe, which can be read only once.

@@ -238,7 +238,7 @@ impl Args {
         if !self.resume {
             disk_space::check_free_space(
                 &params.work_dir,
-                disk_space::estimate_max_spill_bytes(&lanes, params.memory_bytes),
+                disk_space::estimate_max_spill_bytes(&lanes, params.memory_bytes)?,
             )?;
             folder::remove_interrupted_run(&folder)?;
             outputs::keep_finished_units_on_interruption(None);

@@ -55,7 +55,7 @@ impl GpuOptions {
     /// for counting. Logs the choice and its reason, unless there is nothing to choose.
     ///
     /// # Errors
-    /// The machine has devices, but a requested one is not among them.
+    /// The machine has devices, but a requested one is not among them; a file cannot be read.
     pub(crate) fn choose_counting_devices(
         &self,
         lanes: &[Lane],
@@ -63,11 +63,9 @@ impl GpuOptions {
         threads: usize,
         memory: u64,
     ) -> anyhow::Result<Devices> {
-        self.select_devices(
-            || ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), k).kmers,
-            threads,
-            memory,
-        )
+        let count_kmers =
+            || Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, k).kmers);
+        self.select_devices(count_kmers, threads, memory)
     }
 
     /// Describes which devices would count this number of k-mers, for `genuma plan`.
@@ -83,7 +81,7 @@ impl GpuOptions {
         Ok(if devices.is_empty() { format!("none: {why}") } else { why })
     }
 
-    fn select_devices(&self, kmers: impl FnOnce() -> u64, threads: usize, memory: u64) -> anyhow::Result<Devices> {
+    fn select_devices(&self, count_kmers: impl FnOnce() -> anyhow::Result<u64>, threads: usize, memory: u64) -> anyhow::Result<Devices> {
         let (why, devices) = match &self.gpu {
             GpuChoice::Off => return Ok(Devices::default()),
             // No device was requested and the machine has none.
@@ -91,7 +89,7 @@ impl GpuOptions {
                 debug!("no GPU: k-mers are counted by threads");
                 return Ok(Devices::default());
             }
-            GpuChoice::Auto => find_worthwhile_devices(kmers(), threads, memory),
+            GpuChoice::Auto => find_worthwhile_devices(count_kmers()?, threads, memory),
             GpuChoice::Named(names) => find_named_devices(names)?,
         };
         match devices.is_empty() {

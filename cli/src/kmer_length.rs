@@ -18,13 +18,19 @@ const MIN_READ_BP: u64 = 30;
 /// Returns the length of k-mers: `given`, or the length that fits the mean read length ([`kmer_length_for_reads`]),
 /// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the
 /// default length.
-pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> (u32, Option<ResultWarning>) {
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn choose_kmer_length(
+    given: Option<u32>,
+    lanes: &[Lane],
+) -> anyhow::Result<(u32, Option<ResultWarning>)> {
     let ReadEstimate { bases, reads, .. } = match given {
-        Some(k) => return (k, None),
-        None => ReadEstimate::estimate_lanes(lanes),
+        Some(k) => return Ok((k, None)),
+        None => ReadEstimate::estimate_lanes(lanes)?,
     };
     if reads == 0 {
-        return (DEFAULT_KMER_LENGTH, None);
+        return Ok((DEFAULT_KMER_LENGTH, None));
     }
     let (k, mean) = (kmer_length_for_reads(bases as f64 / reads as f64), bases / reads);
     let warning = (k < DEFAULT_KMER_LENGTH).then(|| ResultWarning {
@@ -35,7 +41,7 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> (u32, Op
              may be missed; set -k to override"
         ),
     });
-    (k, warning)
+    Ok((k, warning))
 }
 
 /// Returns the length of k-mers for reads of this mean length in bases: the largest odd number that is at most 0.6 of

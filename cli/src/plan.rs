@@ -182,10 +182,10 @@ impl Args {
             self.tumor.open_samples_and_lanes(normal, SampleNameOptions::default(), &self.layout, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(reference_bases).transpose()?;
-        let (k, short_reads) = choose_kmer_length(self.k, &lanes);
+        let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
         messages::log_warnings(&warnings);
-        Ok(input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources))
+        input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources)
     }
 }
 

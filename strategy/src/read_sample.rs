@@ -102,7 +102,7 @@ impl ReadSample {
             true => taken as f64,
             false if lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) => {
                 let lanes: Vec<Lane> = lanes.iter().map(to_lane).collect();
-                (ReadEstimate::estimate_lanes(&lanes).reads as f64).max(taken as f64)
+                (ReadEstimate::estimate_lanes(&lanes)?.reads as f64).max(taken as f64)
             }
             false => {
                 // I/O error ignored: an estimate of files that were read before.

@@ -19,10 +19,13 @@ const FREE_MARGIN_BYTES: u64 = 1 << 30;
 
 /// Returns the maximum bytes that a k-mer count of the reads may spill to disk with a memory budget of `memory` bytes.
 /// The number of bases is estimated from the beginnings of the files.
-pub(crate) fn estimate_max_spill_bytes(lanes: &[Lane], memory: u64) -> u64 {
-    let spill_bytes = (ReadEstimate::estimate_lanes(lanes).bases as f64 * SPILL_BYTES_PER_BASE) as u64;
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn estimate_max_spill_bytes(lanes: &[Lane], memory: u64) -> anyhow::Result<u64> {
+    let spill_bytes = (ReadEstimate::estimate_lanes(lanes)?.bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
-    spill_bytes.saturating_sub(memory / 4)
+    Ok(spill_bytes.saturating_sub(memory / 4))
 }
 
 /// Returns the bytes that spilled k-mers and packed reads may occupy in `folder`. The default and the upper limit is
@@ -101,9 +104,9 @@ mod tests {
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
         let lanes = [Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(plain, gzip))];
-        assert_eq!(estimate_max_spill_bytes(&lanes, 0), 3120);
-        assert_eq!(estimate_max_spill_bytes(&lanes, 2000), 2620);
-        assert_eq!(estimate_max_spill_bytes(&lanes, 1 << 30), 0);
+        assert_eq!(estimate_max_spill_bytes(&lanes, 0).unwrap(), 3120);
+        assert_eq!(estimate_max_spill_bytes(&lanes, 2000).unwrap(), 2620);
+        assert_eq!(estimate_max_spill_bytes(&lanes, 1 << 30).unwrap(), 0);
         check_free_space(folder.path(), 1).unwrap();
         assert!(check_free_space(folder.path(), 1 << 60).unwrap_err().to_string().contains("--work"));
     }

@@ -127,7 +127,7 @@ impl Args {
     pub(super) fn prepare_call(&self) -> anyhow::Result<PreparedCall> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
         let SamplesAndLanes { samples, lanes, mut warnings } = self.open_samples_and_lanes(&work)?;
-        let (k, short_reads) = choose_kmer_length(self.k, &lanes);
+        let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
         let mut input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
         let params = CallParams {

@@ -91,7 +91,7 @@ impl ResumableCount {
             if self.is_finished(READ_STEP)? {
                 info!("{}: all reads are in bins already", self.store.work_folder.display());
             } else {
-                disk_space::check_free_space(&self.store.work_folder, disk_space::estimate_max_spill_bytes(lanes, 0))?;
+                disk_space::check_free_space(&self.store.work_folder, disk_space::estimate_max_spill_bytes(lanes, 0)?)?;
             }
             Some(self.store.run_or_load(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());

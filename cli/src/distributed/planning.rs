@@ -57,7 +57,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     }
     let scratch = std::env::temp_dir();
     let run_store = RunStore::open(request.run, &scratch)?;
-    let estimate = ReadEstimate::estimate_lanes(&job.lanes);
+    let estimate = ReadEstimate::estimate_lanes(&job.lanes)?;
     let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
     let num_partitions = request.num_partitions.unwrap_or(shards);
     let sharding = genuma_reads::split_into_shards(&job.lanes, shards as usize)?;
@@ -95,7 +95,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     let out = std::path::absolute(request.out).context("the output folder")?;
     let replaces_plan = check_existing_plan(&run_store, &call, &out)?;
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    let given = input::measure_forecast_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone());
+    let given = input::measure_forecast_input(&job.lanes, genome_bases, panel, job.params.k, job.resources.clone())?;
     let needs = given.forecast_steps(call.shards.len() as u32, grid, &MEASURED_RATES);
     let plan = DistributedPlan {
         genuma: env!("CARGO_PKG_VERSION").to_owned(),

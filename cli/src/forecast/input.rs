@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use anyhow::Context as _;
 use genuma_flash::TablePageReader;
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
 use genuma_somatic::pipeline::Resources;
@@ -21,26 +22,28 @@ pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash
 
 /// Returns the input of a call with these lanes and k-mers of length `k`, for the forecast. `reference` is the number
 /// of bases of the reference. The number of bases of the reads is estimated from the beginnings of the files.
+///
+/// # Errors
+/// A file cannot be read.
 pub(crate) fn measure_forecast_input(
     lanes: &[Lane],
     reference: Option<u64>,
     panel: Option<PanelSize>,
     k: u32,
     resources: Resources,
-) -> ForecastInput {
+) -> anyhow::Result<ForecastInput> {
     let lanes_of = |normal| {
         let selected = lanes.iter().filter(|lane| (lane.sample == NORMAL_SAMPLE) == normal);
         selected.cloned().collect::<Vec<Lane>>()
     };
     let lanes_by_kind = [true, false].map(lanes_of);
-    let estimates = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
-    // I/O error ignored: reported when the file is opened.
-    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
+    let [normal, tumour] = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
+    let estimates = [normal?, tumour?];
     let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
-    ForecastInput {
+    Ok(ForecastInput {
         bases,
         num_samples: num_samples(lanes),
-        file_bytes: lanes_by_kind.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
+        file_bytes: [sum_file_bytes(&lanes_by_kind[0])?, sum_file_bytes(&lanes_by_kind[1])?],
         packed_bytes: estimates.iter().map(|held| held.packed_bytes).sum(),
         read_length: bases.iter().sum::<u64>() / reads.iter().sum::<u64>().max(1),
         num_files: lanes.iter().flat_map(Lane::paths).count() as u64,
@@ -49,5 +52,11 @@ pub(crate) fn measure_forecast_input(
         reference_bases: reference,
         k,
         resources,
-    }
+    })
+}
+
+/// Returns the size in bytes of all files of these lanes. Pipes count as empty.
+fn sum_file_bytes(lanes: &[Lane]) -> anyhow::Result<u64> {
+    let paths = lanes.iter().flat_map(Lane::paths).filter(|path| *path != Path::new("-"));
+    paths.map(|path| Ok(fs::metadata(path).with_context(|| path.display().to_string())?.len())).sum()
 }

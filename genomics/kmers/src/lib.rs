@@ -101,8 +101,11 @@ pub struct CountParams {
 
 impl CountParams {
     /// Estimates the number of k-mers of all lanes from their first reads.
-    pub(crate) fn estimate_kmers_of_lanes(&self, lanes: &[Lane]) -> ExpectedKmers {
-        ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes), self.k)
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn estimate_kmers_of_lanes(&self, lanes: &[Lane]) -> Result<ExpectedKmers, Error> {
+        Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, self.k))
     }
 
     /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can

@@ -46,7 +46,7 @@ where
 {
     check_params(params)?;
     let kmers =
-        params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
+        params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
@@ -109,7 +109,7 @@ impl<const S: usize> ScatteredReads<S> {
     pub(crate) fn plan_memory_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
         let kmers =
-            params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
+            params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
         let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }

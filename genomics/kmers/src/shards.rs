@@ -51,7 +51,7 @@ impl ShardKmerIndex {
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
         let demand = MemoryDemand::for_count::<2>(
-            params.estimate_kmers_of_lanes(lanes).kmers,
+            params.estimate_kmers_of_lanes(lanes)?.kmers,
             params.threads,
             KmerDelivery::Roots,
         );

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::compression::Compression;
 use crate::file_span::VirtualOffset;
 
 /// Why reads cannot be read or written, or why an input file cannot be used.
@@ -351,12 +352,12 @@ pub enum RecordFault {
         /// Read number, 1 or 2.
         number: char,
     },
-    /// The gzip stream ends too early.
-    #[error("the gzip data end too early: the file is truncated, copy or make it again")]
-    GzipTruncated,
-    /// The gzip stream is damaged, or other data follow it.
-    #[error("damaged gzip data ({0}): copy or make the file again")]
-    GzipCorrupt(String),
+    /// The compressed data end too early.
+    #[error("the {0} data end too early: the file is truncated, copy or make it again")]
+    CompressedTruncated(Compression),
+    /// The compressed data are damaged, or other data follow them. The text describes the damage.
+    #[error("damaged {0} data ({1}): copy or make the file again")]
+    CompressedCorrupt(Compression, String),
     /// The file ends within the record.
     #[error("the file ends inside the record: it is truncated, copy or make it again")]
     Truncated,
@@ -438,9 +439,9 @@ pub enum RecordFault {
 /// What is wrong with a FASTA line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FastaLineFault {
-    /// The gzip stream is damaged or truncated; the field describes the damage.
-    #[error("damaged gzip data ({0}): copy or make the file again")]
-    Gzip(String),
+    /// The compressed data are damaged or truncated; the text describes the damage.
+    #[error("damaged {0} data ({1}): copy or make the file again")]
+    Compressed(Compression, String),
     /// The file does not start with a header.
     #[error("starts with {0} instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip")]
     MissingHeader(ByteForDisplay),
@@ -474,9 +475,9 @@ pub enum FastaLineFault {
 /// Why a file of known variants cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KnownVariantsFault {
-    /// The gzip stream is damaged or truncated; the field describes the damage.
-    #[error("damaged gzip data ({0}): copy or make the file again")]
-    Gzip(String),
+    /// The compressed data are damaged or truncated; the text describes the damage.
+    #[error("damaged {0} data ({1}): copy or make the file again")]
+    Compressed(Compression, String),
     /// The file does not begin with a VCF header.
     #[error("not a VCF file, whose first line is ##fileformat=VCF...: give VCF, plain or compressed (not BCF)")]
     NotVcf,
@@ -496,9 +497,9 @@ pub enum KnownVariantsFault {
 /// What is wrong with a line of a targets file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetFault {
-    /// The gzip stream is damaged or truncated; the field describes the damage.
-    #[error("damaged gzip data ({0}): copy or make the file again")]
-    Gzip(String),
+    /// The compressed data are damaged or truncated; the text describes the damage.
+    #[error("damaged {0} data ({1}): copy or make the file again")]
+    Compressed(Compression, String),
     /// The line has fewer columns than the number in the field.
     #[error(
         "has fewer than {0} columns: give BED (contig, start, end) or an interval list of Picard with its @SQ header"

@@ -7,6 +7,8 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::aligned::{self, AlignedInput};
+use crate::compression::{Compression, StreamDecoder};
+use crate::error::Error;
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_read_len_bytes;
@@ -22,6 +24,8 @@ const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes per read call.
 const CHUNK_BYTES: usize = 16 << 10;
+/// Bytes at the start of a file that show its compression format.
+const MAX_MAGIC_BYTES: u64 = 6;
 
 /// Estimated number of reads and bases in the files of some lanes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,34 +48,44 @@ fn max_packed_bytes(ReadEstimate { bases, reads, .. }: ReadEstimate) -> u64 {
 }
 
 impl ReadEstimate {
-    /// Estimates the contents of all lanes, or of their slices: counts the reads in the first few MB of each file and
-    /// extrapolates by the compressed size. The result for a file that is sampled completely is exact. Pipes count as
-    /// empty. A file without a whole record in its sample is assumed to have two bases per byte of gzip or two fifths
-    /// per byte of plain text, and reads of 150 bases. The artificial reads of a reference genome are estimated from
-    /// the size of its file.
-    pub fn estimate_lanes(lanes: &[Lane]) -> ReadEstimate {
-        ReadEstimate::estimate_lanes_by_sample(lanes).into_iter().sum()
+    /// Estimates the contents of all lanes, or of their slices: counts the reads in a sample from the start of each
+    /// file (256 KiB to 4 MiB of text; four times as much of BAM, CRAM and BINSEQ) and extrapolates by the size of the
+    /// file. The result for a file that is sampled completely is exact. Pipes count as empty. A file without a whole
+    /// record in its sample is assumed to have two bases per byte if it is compressed, else two fifths, and reads of
+    /// 150 bases. The artificial reads of a reference genome are estimated from the size of its file.
+    ///
+    /// # Errors
+    /// A file cannot be read. Invalid records and damaged compressed data are not reported here.
+    pub fn estimate_lanes(lanes: &[Lane]) -> Result<ReadEstimate, Error> {
+        Ok(ReadEstimate::estimate_lanes_by_sample(lanes)?.into_iter().sum())
     }
 
     /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::estimate_lanes`] does for all lanes. The
     /// index is the sample number.
-    pub fn estimate_lanes_by_sample(lanes: &[Lane]) -> Vec<ReadEstimate> {
+    ///
+    /// # Errors
+    /// Those of [`ReadEstimate::estimate_lanes`].
+    pub fn estimate_lanes_by_sample(lanes: &[Lane]) -> Result<Vec<ReadEstimate>, Error> {
         let files = lanes.iter().map(|lane| lane.paths_with_spans().count()).sum::<usize>();
         let look = (MAX_TOTAL_SAMPLE_BYTES / files.max(1) as u64).clamp(MIN_FILE_SAMPLE_BYTES, MAX_FILE_SAMPLE_BYTES);
         let mut each: Vec<ReadEstimate> = Vec::new();
         for lane in lanes {
             each.resize(each.len().max(usize::from(lane.sample) + 1), ReadEstimate::default());
-            for (path, span) in lane.paths_with_spans().filter(|(path, _)| is_regular_file(path).unwrap_or(false)) {
+            for (path, span) in lane.paths_with_spans() {
+                let read_error = |source| Error::Read { path: path.into(), source };
+                if !is_regular_file(path).map_err(read_error)? {
+                    continue;
+                }
                 let own = &mut each[usize::from(lane.sample)];
-                let known = match &lane.files {
-                    LaneFiles::Aligned(aligned) => estimate_aligned_file(aligned, look),
-                    LaneFiles::Reference(path) => Some(estimate_reference(path)),
-                    _ => None,
+                let estimate = match &lane.files {
+                    LaneFiles::Aligned(aligned) => estimate_aligned_file(aligned, look)?,
+                    LaneFiles::Reference(path) => estimate_reference(path).map_err(read_error)?,
+                    _ => estimate_text_file(path, span, look).map_err(read_error)?,
                 };
-                *own = [*own, known.unwrap_or_else(|| estimate_text_file(path, span, look))].into_iter().sum();
+                *own = [*own, estimate].into_iter().sum();
             }
         }
-        each
+        Ok(each)
     }
 
     /// Estimated number of k-mers with `k` bases in the reads.
@@ -90,98 +104,100 @@ impl std::iter::Sum for ReadEstimate {
     }
 }
 
-/// Assumed number of bases of a FASTA file per byte of its gzip. Usual for genomes.
+/// Assumed number of bases of a FASTA file per byte of the compressed file. Usual for genomes and gzip.
 const GZIP_BASES_PER_BYTE: u64 = 4;
 
 /// Estimates the artificial reads of a reference genome (see [`crate::reference_reads`]) from the size of its FASTA
 /// file.
-fn estimate_reference(path: &Path) -> ReadEstimate {
-    let is_gzip = || -> io::Result<bool> {
-        let mut head = [0; 2];
-        File::open(path)?.read_exact(&mut head)?;
-        Ok(head == [0x1f, 0x8b])
-    };
-    // I/O error ignored: reported when the reference is read.
-    let size = path.metadata().map_or(0, |meta| meta.len());
-    let sequence = if is_gzip().unwrap_or(false) { size * GZIP_BASES_PER_BYTE } else { size };
+fn estimate_reference(path: &Path) -> io::Result<ReadEstimate> {
+    let mut head = Vec::new();
+    File::open(path)?.take(MAX_MAGIC_BYTES).read_to_end(&mut head)?;
+    let size = path.metadata()?.len();
+    let sequence = if Compression::detect(&head).is_some() { size * GZIP_BASES_PER_BYTE } else { size };
     let [reads, bases] = reference_reads::count_artificial_reads_and_bases(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
-    ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
+    Ok(ReadEstimate { packed_bytes: max_packed_bytes(held), ..held })
 }
 
-/// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records; `None` if the file has no reads or
-/// cannot be read.
-fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Option<ReadEstimate> {
-    // I/O error ignored: reported when the file is opened.
-    let size = of.path.metadata().ok()?.len();
+/// Estimates the contents of a BAM, CRAM or BINSEQ file from its first records.
+fn estimate_aligned_file(of: &AlignedInput, look: u64) -> Result<ReadEstimate, Error> {
+    let size = of.path.metadata().map_err(|source| Error::Read { path: of.path.clone(), source })?.len();
     // Relative to this amount, the bytes that are read ahead count little.
     let [reads, bases, copied, used] = aligned::count_reads_in_first_bytes(of, 4 * look)?;
     let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
-    (reads > 0).then(|| ReadEstimate {
-        bases: scaled(bases),
-        reads: scaled(reads),
-        packed_bytes: scaled(copied + reads * VARINT_BYTES_PER_READ),
-    })
+    if reads == 0 {
+        return Ok(estimate_without_records(size, true));
+    }
+    let packed_bytes = scaled(copied + reads * VARINT_BYTES_PER_READ);
+    Ok(ReadEstimate { bases: scaled(bases), reads: scaled(reads), packed_bytes })
+}
+
+/// Estimates the contents of a file of `size` bytes without a whole record in its sample.
+fn estimate_without_records(size: u64, is_compressed: bool) -> ReadEstimate {
+    let bases = if is_compressed { size * 2 } else { size * 2 / 5 };
+    let held = ReadEstimate { bases, reads: bases / 150, packed_bytes: 0 };
+    ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
 }
 
 /// Estimates the contents of a regular FASTQ file, or of a span of the file, from the first `look` bytes of its text.
-fn estimate_text_file(path: &Path, span: Option<FileSpan>, look: u64) -> ReadEstimate {
+fn estimate_text_file(path: &Path, span: Option<FileSpan>, look: u64) -> io::Result<ReadEstimate> {
     let from = span.map_or_else(VirtualOffset::default, |span| span.start);
-    let open = || {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(from.file_offset))?;
-        Ok::<_, io::Error>((file.metadata()?.len(), file))
-    };
-    let (size, seen) = match open() {
-        Ok((size, file)) => (span.map_or(size, |span| span.len_bytes()), sample_file(file, from, span, look)),
-        Err(_) => return ReadEstimate::default(),
-    };
-    let scaled = |n: u64| (n as f64 * size as f64 / seen.disk_bytes as f64) as u64;
-    match seen.estimate {
-        ReadEstimate { reads: 0, .. } => {
-            let bases = if seen.is_gzip { size * 2 } else { size * 2 / 5 };
-            let held = ReadEstimate { bases, reads: bases / 150, packed_bytes: 0 };
-            ReadEstimate { packed_bytes: max_packed_bytes(held), ..held }
-        }
-        ReadEstimate { bases, reads, packed_bytes: copied } => {
-            ReadEstimate { bases: scaled(bases), reads: scaled(reads), packed_bytes: scaled(copied) }
-        }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from.file_offset))?;
+    let size = span.map_or(file.metadata()?.len(), |span| span.len_bytes());
+    let sample = sample_file(file, from, span, look)?;
+    let ReadEstimate { bases, reads, packed_bytes } = sample.estimate;
+    if reads == 0 {
+        return Ok(estimate_without_records(size, sample.is_compressed));
     }
+    let scaled = |n: u64| (n as f64 * size as f64 / sample.disk_bytes as f64) as u64;
+    Ok(ReadEstimate { bases: scaled(bases), reads: scaled(reads), packed_bytes: scaled(packed_bytes) })
 }
 
 /// Contents of the first part of a file.
 #[derive(Debug, Default)]
 struct FileSample {
-    is_gzip: bool,
+    is_compressed: bool,
     /// Contents of the whole records in the sample.
     estimate: ReadEstimate,
     /// Number of compressed bytes in the file that the sampled records occupy.
     disk_bytes: u64,
 }
 
-fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> FileSample {
+/// Samples the first `look` bytes of text of a file that is open at the start of the span.
+///
+/// # Errors
+/// The file cannot be read. Damaged data end the sample.
+fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> io::Result<FileSample> {
     let mut disk = CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, file), bytes_consumed: 0 };
-    let gzip = loop {
+    let format = loop {
         match disk.fill_buf() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // I/O error ignored: an estimate; reported when the file is read.
-            head => break head.is_ok_and(|head| head.starts_with(&[0x1f, 0x8b])),
+            head => break Compression::detect(head?),
         }
     };
     let before = u64::from(from.offset_in_block);
-    let records = match gzip {
+    let records = match format {
         // The sample of a BGZF span may extend beyond the span, which is equally representative.
-        true => {
+        Some(Compression::Gzip) => {
             let mut text = MultiGzDecoder::new(&mut disk);
-            // Errors are reported when the file is read.
-            let _ = io::copy(&mut text.by_ref().take(before), &mut io::sink());
+            let skipped = io::copy(&mut text.by_ref().take(before), &mut io::sink());
+            skipped.map(drop).or_else(accept_damage)?;
             RecordScanner::scan_all(text.take(look))
         }
-        false => RecordScanner::scan_all(Read::take(&mut disk, span.map_or(look, |span| span.len_bytes().min(look)))),
+        Some(Compression::Bzip2) => RecordScanner::scan_all(StreamDecoder::new_bzip2(&mut disk).take(look)),
+        Some(Compression::Xz) => RecordScanner::scan_all(StreamDecoder::new_xz(&mut disk).take(look)),
+        Some(Compression::Zstd) => RecordScanner::scan_all(StreamDecoder::new_zstd(&mut disk).take(look)),
+        None => RecordScanner::scan_all(Read::take(&mut disk, span.map_or(look, |span| span.len_bytes().min(look)))),
     };
-    let RecordScanner { estimate: seen, record_bytes: whole, text_bytes: text, .. } = records;
+    let RecordScanner { estimate: seen, record_bytes: whole, text_bytes: text, .. } = records?;
     let bytes = (disk.bytes_consumed as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
-    FileSample { is_gzip: gzip, estimate: seen, disk_bytes: bytes }
+    Ok(FileSample { is_compressed: format.is_some(), estimate: seen, disk_bytes: bytes })
+}
+
+/// Returns an error of a system call. Damaged data are reported when the file is read.
+fn accept_damage(error: io::Error) -> io::Result<()> {
+    if error.raw_os_error().is_some() { Err(error) } else { Ok(()) }
 }
 
 /// Counts the whole records at the start of a FASTQ text.
@@ -206,16 +222,17 @@ struct RecordScanner {
 }
 
 impl RecordScanner {
-    /// Counts the records of a text. A damaged text is counted up to the damage; the damage is reported when the file
-    /// is read.
-    fn scan_all(mut text: impl Read) -> RecordScanner {
+    /// Counts the records of a text. Damaged compressed data are counted up to the damage.
+    ///
+    /// # Errors
+    /// A system call failed.
+    fn scan_all(mut text: impl Read) -> io::Result<RecordScanner> {
         let (mut records, mut buffer) = (RecordScanner::default(), [0; CHUNK_BYTES]);
         loop {
             match text.read(&mut buffer) {
                 Ok(n @ 1..) => records.scan(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // I/O error ignored: reported when the file is read.
-                Ok(0) | Err(_) => return records,
+                read => return read.map(drop).or_else(accept_damage).map(|()| records),
             }
         }
     }
@@ -329,7 +346,7 @@ mod tests {
     }
 
     fn estimate_file(path: PathBuf) -> ReadEstimate {
-        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
+        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))]).unwrap()
     }
 
     #[test]
@@ -372,7 +389,8 @@ mod tests {
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
         assert_eq!(estimate_file(plain).bases, 400);
         assert_eq!(estimate_file(gzip).bases, 2000);
-        assert_eq!(estimate_file(folder.path().join("none")), ReadEstimate::default());
+        let none = Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(folder.path().join("none")));
+        assert!(ReadEstimate::estimate_lanes(&[none]).unwrap_err().to_string().contains("none"));
         assert_eq!(estimate_file(PathBuf::from("/dev/zero")), ReadEstimate::default());
         assert_eq!(estimate_file(PathBuf::from("-")), ReadEstimate::default());
     }

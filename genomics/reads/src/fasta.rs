@@ -9,7 +9,8 @@ use genuma_work::publish::AtomicFile;
 
 use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, SequenceNameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
-use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
+use crate::compression::DecompressError;
+use crate::inflate::{Decompressor, FileReadOptions};
 
 /// Number of bytes per read call.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -232,15 +233,15 @@ impl Parser<'_> {
     }
 
     fn decompression_error(&self, damage: DecompressError) -> Error {
-        let what = match damage {
+        let (format, what) = match damage {
             DecompressError::Io(source) => return Error::Read { path: self.path.into(), source },
             DecompressError::ContentChanged(at) => {
                 return Error::error_in_file(self.path, FileFault::ContentChanged(at));
             }
-            DecompressError::Truncated => "they end too early".to_owned(),
-            DecompressError::Corrupt(what) => what,
+            DecompressError::Truncated(format) => (format, "they end too early".to_owned()),
+            DecompressError::Corrupt(format, what) => (format, what),
         };
-        self.error_at(self.line_number, FastaLineFault::Gzip(what))
+        self.error_at(self.line_number, FastaLineFault::Compressed(format, what))
     }
 
     fn line(&mut self, line: &[u8], each: &mut impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {

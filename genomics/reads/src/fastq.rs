@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ByteForDisplay, Error, FileFault, RecordFault};
 use crate::file_span::FileSpan;
-use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
+use crate::compression::DecompressError;
+use crate::inflate::{Decompressor, FileReadOptions};
 use crate::pipe::is_stdin;
 use genuma_work::ProgressCounters;
 
@@ -78,7 +79,7 @@ pub(crate) struct BlockLimits {
 }
 
 /// Reads one file and divides it into blocks of records.
-pub(crate) struct FastqReader<M> {
+pub(crate) struct FastqReader<M: Deref<Target = ProgressCounters>> {
     path: PathBuf,
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last block.
@@ -215,8 +216,8 @@ fn decompression_error(path: &Path, record: u64, damage: DecompressError) -> Err
     let fault = match damage {
         DecompressError::Io(source) => return Error::Read { path: path.into(), source },
         DecompressError::ContentChanged(at) => return Error::error_in_file(path, FileFault::ContentChanged(at)),
-        DecompressError::Truncated => RecordFault::GzipTruncated,
-        DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
+        DecompressError::Truncated(format) => RecordFault::CompressedTruncated(format),
+        DecompressError::Corrupt(format, what) => RecordFault::CompressedCorrupt(format, what),
     };
     Error::error_in_record(path, record, fault)
 }

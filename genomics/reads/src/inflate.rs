@@ -1,4 +1,4 @@
-//! Decompression of input files: plain text, gzip with one or more members, and BGZF.
+//! Decompression of input files: plain text, gzip with one or more members, BGZF, bzip2, xz and zstd.
 //!
 //! A span of a BGZF file is read from the block that it starts in. The bytes of that block before the span are
 //! skipped. The block that the span ends in is read separately, and only the bytes before the end are delivered.
@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bgzf::{self, BgzfReader};
+use crate::compression::{Compression, DecompressError, StreamDecoder};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::gzip_members::MultiMemberGzipReader;
@@ -36,8 +37,8 @@ pub(crate) struct FileReadOptions {
     pub(crate) required_end: &'static [u8],
 }
 
-/// Decompresses a file. Gzip is recognised by its first bytes, not by the file name.
-pub(crate) struct Decompressor<M> {
+/// Decompresses a file. The format is recognised by the first bytes, not by the file name.
+pub(crate) struct Decompressor<M: Deref<Target = ProgressCounters>> {
     stream: InputStream<M>,
     /// Number of uncompressed bytes that still have to be skipped: those of the first block before the span.
     skip_bytes: usize,
@@ -48,10 +49,12 @@ pub(crate) struct Decompressor<M> {
     pending_error: Option<DecompressError>,
 }
 
-enum InputStream<M> {
+enum InputStream<M: Deref<Target = ProgressCounters>> {
     Plain(BufferedInput<M>),
     Gzip(Box<MultiMemberGzipReader<BufferedInput<M>>>),
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
+    /// bzip2, xz or zstd.
+    Other(StreamDecoder<BufferedInput<M>>),
     /// The uncompressed bytes before the end of the span, of the block in which the span ends.
     LastBlock(Cursor<Vec<u8>>),
     /// End of the input. Also a placeholder while the stream is replaced by the next one.
@@ -73,22 +76,25 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         if head.is_empty() && tail.is_none() {
             return Err(Error::error_in_file(path, FileFault::Empty));
         }
-        if let Some(found) = detect_other_compression(&head) {
-            let remedy = "decompress it, or compress it with gzip or bgzip";
-            return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
+        if head.starts_with(ZIP_MAGIC) {
+            let (found, remedy) = ("a zip archive", "unpack it with unzip, and give the files in it");
+            return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "one file", remedy }));
         }
-        let gzip = head.starts_with(&[0x1f, 0x8b]);
+        let compression = Compression::detect(&head);
         // A span may be inside one block, which is then its last block.
         let blocks = bgzf::parse_block_size(&head).is_some() || head.is_empty();
-        // Only in BGZF can a span start or end inside a block, and only BGZF among gzip files can have spans.
-        if access.span.is_some() && !blocks && (gzip || from.offset_in_block > 0 || tail.is_some()) {
+        // Only in BGZF can a span start or end inside a block, and only BGZF among compressed files can have spans.
+        if access.span.is_some() && !blocks && (compression.is_some() || from.offset_in_block > 0 || tail.is_some()) {
             return Err(Error::error_in_file(path, FileFault::ContentChanged(from)));
         }
         let packed = Cursor::new(head).chain(disk);
-        let stream = match (gzip, blocks) {
-            (_, true) => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
-            (true, false) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
-            (false, false) => InputStream::Plain(packed),
+        let stream = match compression {
+            _ if blocks => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
+            None => InputStream::Plain(packed),
+            Some(Compression::Gzip) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
+            Some(Compression::Bzip2) => InputStream::Other(StreamDecoder::new_bzip2(packed)),
+            Some(Compression::Xz) => InputStream::Other(StreamDecoder::new_xz(packed)),
+            Some(Compression::Zstd) => InputStream::Other(StreamDecoder::new_zstd(packed)),
         };
         Ok(Decompressor {
             stream,
@@ -106,15 +112,8 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     /// See [`DecompressError`]; all bytes before the error were delivered by earlier calls.
     pub(crate) fn fill_buffer(&mut self, buf: &mut [u8]) -> Result<usize, DecompressError> {
         let mut filled = 0;
-        while filled < buf.len() && self.pending_error.is_none() {
-            let (stream, gzip): (&mut dyn Read, bool) = match &mut self.stream {
-                InputStream::Plain(stream) => (stream, false),
-                InputStream::Gzip(stream) => (stream, true),
-                InputStream::Bgzf(stream) => (stream, true),
-                InputStream::LastBlock(stream) => (stream, true),
-                InputStream::End => break,
-            };
-            match stream.read(&mut buf[filled..]) {
+        while filled < buf.len() && self.pending_error.is_none() && !matches!(self.stream, InputStream::End) {
+            match self.stream.read(&mut buf[filled..]) {
                 Ok(0) => match self.next_stream() {
                     Ok(stream) => self.stream = stream,
                     Err(damage) => self.pending_error = Some(damage),
@@ -125,8 +124,8 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
                     buf.copy_within(filled + skipped..filled + n, filled);
                     filled += n - skipped;
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => self.pending_error = Some(DecompressError::from_io(e, gzip)),
+                Err(DecompressError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => self.pending_error = Some(e),
             }
         }
         match self.pending_error.take_if(|_| filled == 0) {
@@ -153,7 +152,9 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
                 Some(packed) => packed,
                 None => return self.end_of_input(),
             },
-            InputStream::Plain(_) | InputStream::LastBlock(_) | InputStream::End => return self.end_of_input(),
+            InputStream::Plain(_) | InputStream::Other(_) | InputStream::LastBlock(_) | InputStream::End => {
+                return self.end_of_input();
+            }
         };
         let Some(end) = self.end_in_block.take() else {
             return self.end_of_input();
@@ -162,7 +163,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let mut content = Vec::new();
         let block = bgzf::inflate_block_at(disk.get_ref().file(), end.file_offset, &mut content);
         let within = usize::from(end.offset_in_block);
-        if block.map_err(|e| DecompressError::from_io(e, true))?.is_none() || content.len() < within {
+        if block.map_err(|e| DecompressError::from_gzip_error(e))?.is_none() || content.len() < within {
             return Err(DecompressError::ContentChanged(end));
         }
         content.truncate(within);
@@ -175,37 +176,19 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     }
 }
 
-/// Why compressed data cannot be decompressed.
-#[derive(Debug)]
-pub(crate) enum DecompressError {
-    /// A system call failed.
-    Io(io::Error),
-    /// The gzip data end inside a member.
-    Truncated,
-    /// The gzip data are invalid: checksum, length, code, or data after the last member.
-    Corrupt(String),
-    /// The file has changed: the span starts or ends at a position that does not exist in it. The field is that
-    /// position.
-    ContentChanged(VirtualOffset),
-}
-
-impl DecompressError {
-    fn from_io(e: io::Error, gzip: bool) -> Self {
-        match e.kind() {
-            io::ErrorKind::UnexpectedEof if gzip => DecompressError::Truncated,
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if gzip => DecompressError::Corrupt(e.to_string()),
-            _ => DecompressError::Io(e),
+impl<M: Deref<Target = ProgressCounters>> InputStream<M> {
+    /// Reads decompressed bytes; 0 at the end of the stream.
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, DecompressError> {
+        match self {
+            InputStream::Plain(stream) => stream.read(buf).map_err(DecompressError::Io),
+            InputStream::Gzip(stream) => stream.read(buf).map_err(DecompressError::from_gzip_error),
+            InputStream::Bgzf(stream) => stream.read(buf).map_err(DecompressError::from_gzip_error),
+            InputStream::LastBlock(content) => content.read(buf).map_err(DecompressError::Io),
+            InputStream::Other(decoder) => decoder.decompress(buf),
+            InputStream::End => Ok(0),
         }
     }
 }
 
-/// Recognises, by the first bytes, compressed formats that are not supported. Returns the name of the format.
-fn detect_other_compression(head: &[u8]) -> Option<&'static str> {
-    const MAGICS: [(&[u8], &str); 4] = [
-        (b"BZh", "compressed with bzip2"),
-        (b"\xfd7zXZ\0", "compressed with xz"),
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
-        (b"PK\x03\x04", "a zip archive"),
-    ];
-    MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, what)| what)
-}
+/// First bytes of a zip archive, which may have several files.
+const ZIP_MAGIC: &[u8] = b"PK\x03\x04";

@@ -19,6 +19,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::path::Path;
 
+use crate::compression::Compression;
 use crate::error::Error;
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles, LaneSlice};
@@ -86,9 +87,9 @@ pub enum SplitObstacle {
     /// The input is a pipe, a device or the standard input.
     #[error("it is not a regular file, so it can only be read from its start")]
     NotRegular,
-    /// The input is gzip but not BGZF, so it has no random access.
-    #[error("gzip that is not BGZF can only be read from its start: compress the file with bgzip")]
-    Gzip,
+    /// The input is compressed, but is not BGZF, so it has no random access.
+    #[error("{0} that is not BGZF can only be read from its start: compress the file with bgzip")]
+    Compressed(Compression),
     /// The input is BAM, CRAM or BINSEQ, where mates may be anywhere in the file.
     #[error("it has aligned reads, whose mates may be anywhere in the file")]
     Aligned,

@@ -55,7 +55,7 @@ impl Targets {
         for_each_line(
             path,
             |number, line| parser.parse_line(line).map_err(|fault| error_at(number, fault)),
-            |number, damage| error_at(number, TargetFault::Gzip(damage)),
+            |number, format, damage| error_at(number, TargetFault::Compressed(format, damage)),
         )?;
         if parser.intervals.is_empty() {
             return Err(Error::error_in_file(path, FileFault::NoTargets));

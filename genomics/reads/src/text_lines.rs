@@ -1,27 +1,29 @@
-//! Reads text files line by line, plain or gzipped.
+//! Reads text files line by line, plain or compressed.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use genuma_work::ProgressCounters;
 
+use crate::compression::{Compression, DecompressError};
 use crate::error::{Error, FileFault};
-use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
+use crate::inflate::{Decompressor, FileReadOptions};
 
 /// Number of bytes per read call.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Reads a file, which must not be empty, and calls `parse` with the number (from 1) and the text of each line.
-/// `damaged_gzip` creates the error for a damaged gzip stream from the number of the line and a description.
+/// `damage_error` creates the error for damaged compressed data from the number of the line, the format, and a
+/// description.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `parse`.
 pub(crate) fn for_each_line(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<(), Error>,
-    damaged_gzip: impl Fn(u64, String) -> Error,
+    damage_error: impl Fn(u64, Compression, String) -> Error,
 ) -> Result<(), Error> {
-    for_lines_until(path, |number, line| parse(number, line).map(ControlFlow::Continue), damaged_gzip)
+    for_lines_until(path, |number, line| parse(number, line).map(ControlFlow::Continue), damage_error)
 }
 
 /// Reads a file as [`for_each_line`] does, up to the line at which `parse` breaks.
@@ -31,7 +33,7 @@ pub(crate) fn for_each_line(
 pub(crate) fn for_lines_until(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<ControlFlow<()>, Error>,
-    damaged_gzip: impl Fn(u64, String) -> Error,
+    damage_error: impl Fn(u64, Compression, String) -> Error,
 ) -> Result<(), Error> {
     let progress = ProgressCounters::default();
     let mut inflate = Decompressor::open(path, &progress, &FileReadOptions::default())?;
@@ -42,8 +44,8 @@ pub(crate) fn for_lines_until(
         let n = inflate.fill_buffer(&mut text[kept..]).map_err(|damage| match damage {
             DecompressError::Io(source) => Error::Read { path: path.into(), source },
             DecompressError::ContentChanged(at) => Error::error_in_file(path, FileFault::ContentChanged(at)),
-            DecompressError::Truncated => damaged_gzip(line_number, "they end too early".to_owned()),
-            DecompressError::Corrupt(what) => damaged_gzip(line_number, what),
+            DecompressError::Truncated(format) => damage_error(line_number, format, "they end too early".to_owned()),
+            DecompressError::Corrupt(format, what) => damage_error(line_number, format, what),
         })?;
         text.truncate(kept + n);
         // At the end of the file the last line may have no line end.

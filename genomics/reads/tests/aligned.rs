@@ -326,7 +326,7 @@ fn cram_gives_the_same_reads_as_bam() {
             assert_eq!(lane.record_counts().unwrap().records, records.len() as u64);
         }
         assert!(pulled(&cram).0 == pulled(&bam).0, "in the same order");
-        let estimate = ReadEstimate::estimate_lanes(&[lane(&cram, &AlignedOptions::default())]);
+        let estimate = ReadEstimate::estimate_lanes(&[lane(&cram, &AlignedOptions::default())]).unwrap();
         assert_eq!(estimate.reads, 2 * expected.len() as u64);
 
         let whole = std::fs::read(&cram).unwrap();
@@ -377,9 +377,9 @@ fn lane_formats_are_recognised_by_file_contents() {
         let all = pairs(&lanes, 1).unwrap();
         if what == 0 { all.iter().map(|p| p.1[0].len() + p.1[2].len()).sum() } else { 2 * all.len() }
     });
-    let estimate = ReadEstimate::estimate_lanes(&lanes);
+    let estimate = ReadEstimate::estimate_lanes(&lanes).unwrap();
     assert_eq!((estimate.bases, estimate.reads), (bases as u64, reads as u64));
-    let whole = ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]);
+    let whole = ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]).unwrap();
     assert!(estimate.packed_bytes.abs_diff(whole.packed_bytes) < whole.packed_bytes / 8, "{estimate:?} {whole:?}");
     let sharding = split_into_shards(&lanes, 4).unwrap();
     assert_eq!(sharding.shards.len(), 1);

@@ -261,7 +261,7 @@ fn several_lanes_of_both_samples_are_divided() {
             assert_eq!(whole, []);
             continue;
         }
-        assert_eq!(whole, [(&gzipped, SplitObstacle::Gzip), (&tiny, SplitObstacle::TooSmall)]);
+        assert_eq!(whole, [(&gzipped, SplitObstacle::Compressed(Compression::Gzip)), (&tiny, SplitObstacle::TooSmall)]);
         let bytes: Vec<u64> =
             sharding.shards.iter().map(|lanes| lanes.iter().map(|lane| lane.disk_bytes().unwrap()).sum()).collect();
         let least = bytes.iter().min().unwrap();
@@ -269,9 +269,9 @@ fn several_lanes_of_both_samples_are_divided() {
         assert_ne!(with(&gzipped), with(&tiny), "each went where there was least");
         assert!(bytes.iter().all(|b| *b <= least + gzipped.disk_bytes().unwrap() + (256 << 10)), "{bytes:?}");
         // The estimates of all shards add up to the estimate of the lanes.
-        let whole = ReadEstimate::estimate_lanes(&lanes);
+        let whole = ReadEstimate::estimate_lanes(&lanes).unwrap();
         let parts: Vec<ReadEstimate> =
-            sharding.shards.iter().map(|lanes| ReadEstimate::estimate_lanes(lanes)).collect();
+            sharding.shards.iter().map(|lanes| ReadEstimate::estimate_lanes(lanes).unwrap()).collect();
         let sum: u64 = parts.iter().map(|part| part.bases).sum();
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }
@@ -389,7 +389,7 @@ fn ambiguous_names_prevent_division() {
         (single("/dev/null".into()), SplitObstacle::NotRegular),
         (single(folder.write("empty", "")), SplitObstacle::TooSmall),
         (single(folder.write("nothing.gz", usual(b""))), SplitObstacle::TooSmall),
-        (single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))), SplitObstacle::Gzip),
+        (single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))), SplitObstacle::Compressed(Compression::Gzip)),
         (single(folder.write("one", "@a\nA\n+\nF\n")), SplitObstacle::TooSmall),
     ];
     for (lane, why) in cases {

@@ -182,7 +182,7 @@ impl CountingUnit<'_> {
         let done = if store.resume { finished_partitions(store) } else { Vec::new() };
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
-        let each = ReadEstimate::estimate_lanes_by_sample(self.lanes);
+        let each = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
         let pairs = expected_pairs_per_sample(&each, self.samples.num_samples());
         let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
@@ -479,8 +479,8 @@ impl CountingUnit<'_> {
         self.progress.unit_started("scatter", Some(meter.clone()));
         let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sketches = self.new_sketches();
-        let expected =
-            expected_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(self.lanes), self.samples.num_samples());
+        let estimates = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
+        let expected = expected_pairs_per_sample(&estimates, self.samples.num_samples());
         let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
             ShardKmerIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::bgzf;
 use crate::error::{Error, FileFault, RecordFault};
-use crate::inflate::{DecompressError, Decompressor, FileReadOptions};
+use crate::compression::DecompressError;
+use crate::inflate::{Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
 use super::eof_marker::warn_if_no_eof_marker;
@@ -27,7 +28,7 @@ const MAX_RECORD_BYTES: usize = 512 << 20;
 const MAX_HEADER_BYTES: usize = 1 << 30;
 
 /// A BAM file from which records are read.
-pub(super) struct BamFileReader<M> {
+pub(super) struct BamFileReader<M: Deref<Target = ProgressCounters>> {
     path: PathBuf,
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last whole record.
@@ -115,8 +116,8 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
             DecompressError::ContentChanged(at) => {
                 return Error::error_in_file(&self.path, FileFault::ContentChanged(at));
             }
-            DecompressError::Truncated => RecordFault::GzipTruncated,
-            DecompressError::Corrupt(what) => RecordFault::GzipCorrupt(what),
+            DecompressError::Truncated(format) => RecordFault::CompressedTruncated(format),
+            DecompressError::Corrupt(format, what) => RecordFault::CompressedCorrupt(format, what),
         };
         Error::error_in_record(&self.path, self.records + 1, fault)
     }

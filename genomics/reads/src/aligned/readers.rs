@@ -112,7 +112,7 @@ impl RecordChunk {
 }
 
 /// An open BAM, CRAM or BINSEQ file.
-enum AlignedRecordFile<M> {
+enum AlignedRecordFile<M: Deref<Target = ProgressCounters>> {
     Bam(Box<BamFileReader<M>>),
     Cbq(Box<CbqFileReader<M>>),
     Cram(Box<CramFileReader<M>>),
@@ -227,20 +227,22 @@ pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> 
 }
 
 /// Counts reads, bases, bytes of the packed reads, and bytes of the file, in about the first `max_bytes` bytes of the
-/// uncompressed records. `None` if the file cannot be read, which is reported when it is opened.
-pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Option<[u64; 4]> {
+/// uncompressed records.
+///
+/// # Errors
+/// The file cannot be read, or one of these records is invalid.
+pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Result<[u64; 4], Error> {
     let (path, progress) = (&file.path, ProgressCounters::default());
-    // I/O error ignored: all of this function are reported when the file is opened.
-    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0)).ok()?;
+    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0))?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
     let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
     while bytes_seen < max_bytes {
-        if !file.read_chunk(&mut cut).ok()? {
-            // I/O error ignored: reported when the file is opened.
-            return Some([reads, bases, packed_bytes, path.metadata().ok()?.len()]);
+        if !file.read_chunk(&mut cut)? {
+            let meta = path.metadata().map_err(|source| Error::Read { path: path.clone(), source })?;
+            return Ok([reads, bases, packed_bytes, meta.len()]);
         }
-        cut.find_reads(path, &mut counts).ok()?;
+        cut.find_reads(path, &mut counts)?;
         let buffer = &cut.chunk;
         bytes_seen += buffer.len_bytes() as u64;
         for read in &buffer.reads {
@@ -252,7 +254,7 @@ pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) ->
             packed_bytes += packed.len() as u64 + buffer.name(read).len() as u64 / 2;
         }
     }
-    Some([reads, bases, packed_bytes, progress.bytes_done() - file.num_bytes_read_ahead()])
+    Ok([reads, bases, packed_bytes, progress.bytes_done() - file.num_bytes_read_ahead()])
 }
 
 fn new_waiting_mates(of: &AlignedInput) -> Result<WaitingMates, Error> {
@@ -445,7 +447,7 @@ fn append_template(
 
 /// Reads one file in the order of its records. Templates come in the order of their last reads; templates with a
 /// missing mate, or with a mate that was spilled to disk, come at the end.
-pub(crate) struct OrderedReader<M> {
+pub(crate) struct OrderedReader<M: Deref<Target = ProgressCounters>> {
     aligned: AlignedInput,
     file: Option<AlignedRecordFile<M>>,
     waiting_mates: Option<WaitingMates>,

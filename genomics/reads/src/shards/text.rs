@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::bgzf::{self, block_size_at, inflate_block_at};
+use crate::compression::Compression;
 use crate::file_span::{FileSpan, VirtualOffset};
 
 use super::SplitObstacle;
@@ -31,12 +32,12 @@ impl RandomAccessText {
         let mut head = Vec::new();
         (&file).take(bgzf::HEADER_BYTES as u64).read_to_end(&mut head)?;
         let packed = bgzf::parse_block_size(&head).is_some();
-        match head.first() {
+        match (head.first(), Compression::detect(&head)) {
             _ if packed => {}
-            None => return Ok(Err(SplitObstacle::TooSmall)),
-            Some(b'@') => {}
-            Some(0x1f) => return Ok(Err(SplitObstacle::Gzip)),
-            Some(_) => return Ok(Err(SplitObstacle::NotFastq)),
+            (None, _) => return Ok(Err(SplitObstacle::TooSmall)),
+            (_, Some(format)) => return Ok(Err(SplitObstacle::Compressed(format))),
+            (Some(b'@'), None) => {}
+            (Some(_), None) => return Ok(Err(SplitObstacle::NotFastq)),
         }
         let whole = FileSpan { start: VirtualOffset::default(), end: None, file_bytes: file.metadata()?.len() };
         Ok(Ok(RandomAccessText { file, is_bgzf: packed, span: span.unwrap_or(whole) }))
