@@ -255,10 +255,10 @@ impl AdvisedRun {
             let cpu_slots = || {
                 RunPlan::check_aligner_allows_several_instances(invocation, strategy)?;
                 let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
-                index_replicas::check_memory_fits(
+                index_replicas::check_instances_fit_in_memory(
                     invocation,
                     &cpu_slots,
-                    invocation.depends.block_bases(threads).unwrap_or(0),
+                    invocation.depends.min_block_bases(threads).unwrap_or(0),
                 )?;
                 anyhow::Ok(())
             };

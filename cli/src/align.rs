@@ -388,7 +388,9 @@ impl Args {
         };
         let memory = self.memory.map_or_else(free, memory_limits::cap_to_machine_memory);
         if memory < MIN_SORT_MEMORY_BYTES {
-            return Err(memory_limits::too_little_memory(memory, MIN_SORT_MEMORY_BYTES, "sorting needs", None).into());
+            return Err(
+                memory_limits::too_little_memory_error(memory, MIN_SORT_MEMORY_BYTES, "sorting needs", None).into()
+            );
         }
         if let Some(work) = &self.work {
             require_existing_folder(work, &format!("--work {}", work.display()))?;

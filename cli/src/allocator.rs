@@ -97,7 +97,7 @@ pub(crate) fn reserve_main_stack() {
 
 /// A limit of this process on memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MemoryLimit {
+pub(crate) struct MemoryUlimit {
     /// The limit in bytes.
     pub(crate) bytes: u64,
     /// What is limited, for messages.
@@ -107,13 +107,14 @@ pub(crate) struct MemoryLimit {
 }
 
 /// Returns the least of the limits of this process on address space and on data; `None` without a limit.
-pub(crate) fn memory_limit() -> Option<MemoryLimit> {
+pub(crate) fn lowest_memory_ulimit() -> Option<MemoryUlimit> {
     let limits = [
         (Resource::As, "the address space of this process", "ulimit -v"),
         (Resource::Data, "the memory for data of this process", "ulimit -d"),
     ];
-    let limit =
-        |(resource, subject, command)| getrlimit(resource).current.map(|bytes| MemoryLimit { bytes, subject, command });
+    let limit = |(resource, subject, command)| {
+        getrlimit(resource).current.map(|bytes| MemoryUlimit { bytes, subject, command })
+    };
     limits.into_iter().filter_map(limit).min_by_key(|limit| limit.bytes)
 }
 
@@ -152,7 +153,7 @@ fn exit_out_of_memory(bytes: usize) -> ! {
         let options = if has_memory_option() { "--threads or --memory" } else { "--threads" };
         let _ =
             write!(line, "genuma: error: out of memory ({} KiB requested): lower {options}, ", bytes.div_ceil(1024));
-        let _ = match memory_limit() {
+        let _ = match lowest_memory_ulimit() {
             Some(limit) => writeln!(line, "or raise the limit ({}: now {} KiB)", limit.command, limit.bytes / 1024),
             None => writeln!(line, "or raise the limit on memory of the container or batch job"),
         };

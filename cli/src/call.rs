@@ -35,7 +35,7 @@ use genuma_work::counters::RunCounterRecorder;
 use tracing::{info, warn};
 
 use self::job::PreparedCall;
-use self::messages::{log_genes, log_result, log_sample_properties, log_targets, log_warnings};
+use self::messages::{log_gene_counts, log_result, log_sample_properties, log_target_counts, log_warnings};
 use self::output_folder::{OutputFolder, clean_up_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
@@ -48,7 +48,7 @@ use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::SAM_PLATFORMS;
-use result_check::WarningRule;
+use result_check::BlockingWarningRule;
 use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
@@ -292,10 +292,10 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
-    let options = args.output_options()?;
+    let options = args.optional_outputs()?;
     let PreparedCall { mut job, warnings, input_files } = args.prepare_call()?;
     if let Some(run) = &args.plan {
-        let (reference, warnings) = check_inputs(&job, warnings, args.warning_rule())?;
+        let (reference, warnings) = check_inputs(&job, warnings, args.blocking_warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, partitions, sbatch, out, .. } = &args;
         return planning::write_distributed_plan(
@@ -309,7 +309,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         job.input_paths().chain(tables).chain([args.out.as_path()]),
     );
     checked.map_err(|e| UsageError(e.to_string()))?;
-    let (reference, warnings) = check_inputs(&job, warnings, args.warning_rule())?;
+    let (reference, warnings) = check_inputs(&job, warnings, args.blocking_warning_rule())?;
     if args.dry_run {
         return args.print_forecast(job, reference);
     }
@@ -330,8 +330,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_unchanged()?;
-        let warnings = [warnings, check_headers_of_pipes(&job, &finished.genome, args.warning_rule())?].concat();
-        let warnings = result_check::check_call_result(&finished, warnings, args.warning_rule())?;
+        let warnings =
+            [warnings, check_headers_of_pipes(&job, &finished.genome, args.blocking_warning_rule())?].concat();
+        let warnings = result_check::check_call_result(&finished, warnings, args.blocking_warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
     aligned_files::log_record_counts(&job.lanes);
@@ -362,7 +363,7 @@ pub(crate) struct DistributedOutputOptions<'a> {
     /// The warnings on the inputs that the plan contains.
     pub(crate) warnings: Vec<ResultWarning>,
     /// Which warnings prevent the results from being written.
-    pub(crate) rule: WarningRule,
+    pub(crate) rule: BlockingWarningRule,
 }
 
 /// Runs the last step of a distributed call (`judge`), writes the results, and logs a summary. The output files are
@@ -418,7 +419,11 @@ fn has_piped_reads(job: &CallJob) -> bool {
 ///
 /// # Errors
 /// A header contradicts the reference, and `rule` does not accept that.
-fn check_headers_of_pipes(job: &CallJob, genome: &Reference, rule: WarningRule) -> anyhow::Result<Vec<ResultWarning>> {
+fn check_headers_of_pipes(
+    job: &CallJob,
+    genome: &Reference,
+    rule: BlockingWarningRule,
+) -> anyhow::Result<Vec<ResultWarning>> {
     let Some(path) = &job.reference else { return Ok(Vec::new()) };
     let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
     let warnings = header_check::find_header_reference_mismatches(&lanes, genome, path)?;
@@ -435,7 +440,7 @@ fn check_headers_of_pipes(job: &CallJob, genome: &Reference, rule: WarningRule) 
 fn check_inputs(
     job: &CallJob,
     mut warnings: Vec<ResultWarning>,
-    rule: WarningRule,
+    rule: BlockingWarningRule,
 ) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
     warnings.extend(find_read_length_warnings(job)?);
     if !job.samples.has_normal() && job.known.is_none() {
@@ -457,11 +462,11 @@ fn check_inputs(
     log_warnings(&warnings);
     let Some(reference) = reference else { return Ok((None, warnings)) };
     if let Some(option) = &job.targets {
-        log_targets(option, &option.read_targets(&reference)?);
+        log_target_counts(option, &option.read_targets(&reference)?);
     }
     job.known.as_ref().map_or(Ok(()), |known| known.check_file(&reference))?;
     if let Some(gff) = &job.gff {
-        log_genes(gff, &gff.read_genes(&reference)?);
+        log_gene_counts(gff, &gff.read_genes(&reference)?);
     }
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }

@@ -20,7 +20,7 @@ use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::first_reads::warn_of_suspect_reads;
+use crate::first_reads::warn_of_phred64_and_mate_files;
 use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
 use crate::table_note::TableNote;
@@ -88,8 +88,8 @@ pub(crate) struct Args {
     /// File for the k-mers: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: PathBuf,
-    /// Also write the k-mer spectrum: a count, and for each sample the number of distinct k-mers with that count. The
-    /// last row has the k-mers with counts of 1023 and more
+    /// Also write the k-mer spectrum: one row for each count, with the number of distinct k-mers of each sample that
+    /// have this count. The last row has the k-mers with counts of 1023 and more
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     histogram: Option<PathBuf>,
     /// Also write statistics, times and sizes as JSON
@@ -183,7 +183,7 @@ impl Args {
         if memory < min_memory_bytes {
             let subject = format!("{threads} threads need");
             let alternative = Some("lower --threads");
-            return Err(memory_limits::too_little_memory(memory, min_memory_bytes, &subject, alternative));
+            return Err(memory_limits::too_little_memory_error(memory, min_memory_bytes, &subject, alternative));
         }
         debug!("{threads} threads, {} of memory", size_format::format_bytes(memory));
         let work = self.work.clone().unwrap_or_else(|| self.output_folder().to_path_buf());
@@ -216,7 +216,7 @@ impl Args {
             lanes.extend(Lane::group_files_into_lanes(sample, files, MateLayout::Single, &options)?);
         }
         leave_out_empty_lanes(&mut lanes)?;
-        warn_of_suspect_reads(lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths), false);
+        warn_of_phred64_and_mate_files(lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths), false);
         let params = self.kmer_count_params(lanes.len())?;
         for folder in [self.output_folder(), &params.work_dir] {
             require_existing_folder(folder, &folder.display().to_string())?;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use genuma_work::signals;
 
-use crate::allocator::{self, MemoryLimit};
+use crate::allocator::{self, MemoryUlimit};
 use crate::{logging, size_format};
 
 /// An error in the command line that the user gave. It ends the program with exit code 2, like the errors that the
@@ -54,7 +54,7 @@ pub(crate) fn report_error(error: &anyhow::Error) -> ExitCode {
     }
     let line = format_error_line(error);
     let advice = path_advice(&line, error);
-    logging::log_line(&format!("genuma: error: {line}{advice}{}", memory_advice(error)));
+    logging::print_stderr_line(&format!("genuma: error: {line}{advice}{}", memory_advice(error)));
     ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn print_clap_message(asked: &clap::Error) -> ExitCode {
     let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
     if asked.use_stderr() {
         if typed {
-            text.lines().for_each(logging::log_line);
+            text.lines().for_each(logging::print_stderr_line);
         } else {
             drop(asked.print());
         }
@@ -95,7 +95,7 @@ pub(crate) fn install_thread_spawn_panic_hook() {
     panic::set_hook(Box::new(move |panic| {
         if panic.payload_as_str().is_some_and(|said| THREAD_SPAWN_PANICS.iter().any(|words| said.contains(words))) {
             signals::exit_after_failure(|| {
-                logging::log_line(
+                logging::print_stderr_line(
                     "genuma: error: the system refuses to start more threads: lower --threads, or raise the limits on threads and \
                      memory (ulimit -u, ulimit -v, pids of the container)",
                 );
@@ -128,15 +128,15 @@ fn memory_advice(error: &anyhow::Error) -> String {
         return String::new();
     }
     let option = if allocator::has_memory_option() { "lower --memory, or " } else { "" };
-    match allocator::memory_limit() {
-        Some(limit) => format!(": {}: {option}raise the limit", describe_memory_limit(limit)),
+    match allocator::lowest_memory_ulimit() {
+        Some(limit) => format!(": {}: {option}raise the limit", describe_memory_ulimit(limit)),
         None => format!(": {option}use a machine with more memory"),
     }
 }
 
 /// Returns a limit of this process on memory as a clause of a message.
-pub(crate) fn describe_memory_limit(limit: MemoryLimit) -> String {
-    let MemoryLimit { bytes, subject, command } = limit;
+pub(crate) fn describe_memory_ulimit(limit: MemoryUlimit) -> String {
+    let MemoryUlimit { bytes, subject, command } = limit;
     format!("{subject} is limited to {} ({command}, or a limit of the batch system)", size_format::format_bytes(bytes))
 }
 

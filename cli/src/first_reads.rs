@@ -62,7 +62,7 @@ impl FirstReads {
 
 /// Warns of qualities in Phred+64. With `are_single`, the reads have no mates (`--single`): also warns of files that are
 /// mates of the file before.
-pub(crate) fn warn_of_suspect_reads<'a>(fastq: impl IntoIterator<Item = &'a Path>, are_single: bool) {
+pub(crate) fn warn_of_phred64_and_mate_files<'a>(fastq: impl IntoIterator<Item = &'a Path>, are_single: bool) {
     let files: Vec<FirstReads> = fastq.into_iter().filter_map(FirstReads::read).collect();
     for file in files.iter().filter(|file| file.has_phred64()) {
         warn!(

@@ -40,8 +40,8 @@ impl Verbosity {
     }
 }
 
-/// Prints a line on stderr. Errors of writing are ignored.
-pub(crate) fn log_line(line: &str) {
+/// Prints a line on stderr above the progress bars, with control characters escaped. Errors of writing are ignored.
+pub(crate) fn print_stderr_line(line: &str) {
     let text = format!("{}\n", EscapedControls(line));
     // A message that cannot be written is lost.
     let _ = progress::with_hidden_progress_bars(|| io::stderr().write_all(text.as_bytes()));

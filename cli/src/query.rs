@@ -75,7 +75,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let table = Table::open(&args.table, &TableOptions::default())?;
-    let Some(note) = TableNote::parse(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
+    let Some(note) =
+        TableNote::parse_note(table.note()).filter(|note| note.value_bytes_per_kmer() == table.value_bytes())
+    else {
         bail!("{}: is a table, but not of k-mer counts: make one with `genuma kmers count`", args.table.display());
     };
     let threads = command_line::threads_or_all_cpus(args.threads);
@@ -119,7 +121,7 @@ fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
 /// Opens a dictionary of k-mer counts. Returns the dictionary and its note.
 pub(crate) fn open_dictionary(path: &Path) -> anyhow::Result<(Dictionary, TableNote)> {
     let dictionary = Dictionary::open(path)?;
-    let note = TableNote::parse(dictionary.note())
+    let note = TableNote::parse_note(dictionary.note())
         .filter(|note| note.k == dictionary.k() && [0, note.samples.len()].contains(&dictionary.num_samples()))
         .with_context(|| format!("{}: is a dictionary, but not of k-mer counts", path.display()))?;
     Ok((dictionary, note))

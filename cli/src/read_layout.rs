@@ -6,7 +6,7 @@ use genuma_reads::umi::MIN_UMI_BASES;
 use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
 
 use crate::errors::{UsageError, convert_lane_error};
-use crate::first_reads::warn_of_suspect_reads;
+use crate::first_reads::warn_of_phred64_and_mate_files;
 
 /// How the reads of all samples are stored.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -27,10 +27,10 @@ pub(crate) struct ReadLayoutOptions {
     normal_umi: Vec<ReadStructure>,
 }
 
-/// Which option gives the read structures of a sample: `--normal-umi`, or `--umi` (for tumours, and the default for the
-/// normal).
+/// Which option gives the read structures of a sample: that of the normal (`--normal-umi`, by default `--umi`), or that
+/// of tumours (`--umi`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadStructureOption {
+pub(crate) enum ReadStructureSource {
     Normal,
     Tumour,
 }
@@ -49,7 +49,7 @@ impl ReadLayoutOptions {
     pub(crate) fn open_lanes(
         &self,
         sample: u8,
-        role: ReadStructureOption,
+        role: ReadStructureSource,
         files: &[PathBuf],
         options: &AlignedOptions,
     ) -> anyhow::Result<Vec<Lane>> {
@@ -61,7 +61,7 @@ impl ReadLayoutOptions {
         let structures = self.read_structures(role)?;
         let lanes = Lane::group_files_into_lanes(sample, files, layout, options).map_err(convert_lane_error)?;
         let fastq = lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths);
-        warn_of_suspect_reads(fastq, layout == MateLayout::Single);
+        warn_of_phred64_and_mate_files(fastq, layout == MateLayout::Single);
         Ok(match structures {
             Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
             None => lanes,
@@ -69,9 +69,9 @@ impl ReadLayoutOptions {
     }
 
     /// Returns the read structures of a sample; `None` if no UMIs are given.
-    fn read_structures(&self, role: ReadStructureOption) -> Result<Option<ReadStructures>, UsageError> {
+    fn read_structures(&self, role: ReadStructureSource) -> Result<Option<ReadStructures>, UsageError> {
         let (option, given) = match role {
-            ReadStructureOption::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
+            ReadStructureSource::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
             _ => ("--umi", &self.umi),
         };
         let structures = match &given[..] {

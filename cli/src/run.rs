@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.read_args.is_reads_option_given()
         && command_presets::is_unknown_program_without_read_placeholder(&args.command)
     {
-        return placed::run(args);
+        return placed::run_placed_command(args);
     }
     let invocation = args.read_args.parse_command(&args.command)?;
     let out = args.output_path(&invocation)?;
@@ -107,7 +107,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(num_cpus);
     let (strategy, why) = choose_strategy(&args.strategy, &invocation, &topology, threads)?;
     let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
-    index_replicas::check_memory_fits(&invocation, &cpu_slots, invocation.depends.block_bases(threads).unwrap_or(0))?;
+    index_replicas::check_instances_fit_in_memory(
+        &invocation,
+        &cpu_slots,
+        invocation.depends.min_block_bases(threads).unwrap_or(0),
+    )?;
     signals::set_termination_handler(Some(Box::new(|| {
         kill_all_instances();
         index_replicas::remove_all_replicas();
@@ -149,7 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     outcome.warn_about_placement();
     warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
-    outcome.publish(args.json.as_deref(), out.as_deref(), set)
+    outcome.publish_and_log_results(args.json.as_deref(), out.as_deref(), set)
 }
 
 /// Parses the value of `--strategy`. Also returns the reason for the choice, for the log.

@@ -15,7 +15,7 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::provenance::describe_file;
-use crate::call::result_check::WarningRule;
+use crate::call::result_check::BlockingWarningRule;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
@@ -175,7 +175,7 @@ fn run_task(
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
-    let rule = WarningRule::from_options(args.force, args.strict);
+    let rule = BlockingWarningRule::from_options(args.force, args.strict);
     if args.signatures.is_some() && plan.call.reference.is_none() {
         return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
     }

@@ -1,6 +1,6 @@
 //! `genuma kmers union`, `intersect`, `subtract`, `filter`, `compact` and `info`: combine, filter and describe k-mer tables.
 
-mod compact;
+mod compact_to_dictionary;
 mod read_ahead;
 mod kmer_ranges;
 mod info;
@@ -27,7 +27,7 @@ use crate::errors::{UsageError, require_existing_folder};
 use crate::table_note::{TableDerivation, TableNote};
 use crate::{command_line, size_format};
 use kmer_ranges::KmerRange;
-use merge::{INVALID_KMER, TableKmerCounts, TableMerger};
+use merge::{INVALID_KMER, KmerCountBatch, TableMerger};
 use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
 use rule::{CombineRule, CountMode, SetOperation};
 use write::SharedOutput;
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     Filter(FilterArgs),
     /// Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory
-    Compact(compact::Args),
+    Compact(compact_to_dictionary::Args),
     /// Show the k-mer length, samples, minimum counts and size of a table or dictionary
     Info(info::Args),
 }
@@ -139,15 +139,15 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Intersect(several) => several.run(SetOperation::Intersect),
         Command::Subtract(several) => several.run(SetOperation::Subtract),
         Command::Filter(one) => one.run(),
-        Command::Compact(args) => compact::run(args),
+        Command::Compact(args) => compact_to_dictionary::run(args),
         Command::Info(args) => info::run(args),
     }
 }
 
 /// Returns the note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
 fn read_count_note(scan: &TablePageReader) -> anyhow::Result<TableNote> {
-    TableNote::parse(scan.note())
-        .filter(|note| note.value_bytes() == scan.value_bytes())
+    TableNote::parse_note(scan.note())
+        .filter(|note| note.value_bytes_per_kmer() == scan.value_bytes())
         .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
         .with_context(|| {
             format!(
@@ -176,7 +176,7 @@ impl CombineArgs {
     fn run(&self, operation: SetOperation) -> anyhow::Result<()> {
         let counts = self.counts.unwrap_or(operation.default_count_mode());
         if operation != SetOperation::Union && self.tables.len() < 2 {
-            return Err(UsageError(format!("{}: give two tables or more", operation.name())).into());
+            return Err(UsageError(format!("{}: give two tables or more", operation.subcommand_name())).into());
         }
         let max_input_count = self.max_input_count.unwrap_or(u32::MAX);
         if max_input_count < self.min_input_count {
@@ -234,7 +234,7 @@ impl CombineArgs {
             _ => {
                 let first = &tables[0].note.samples;
                 let same = counts_of_first || tables.iter().all(|table| table.note.samples == *first);
-                if same || first.len() > 1 { first.clone() } else { vec![counts.name()] }
+                if same || first.len() > 1 { first.clone() } else { vec![counts.count_mode_name()] }
             }
         };
         if names.len() > MAX_SAMPLES {
@@ -332,7 +332,7 @@ impl ResourceArgs {
         let min_memory_bytes = reserve + (16 << 20) + 2 * page_bytes;
         if memory < min_memory_bytes {
             let subject = format!("{tables} tables need");
-            return Err(memory_limits::too_little_memory(memory, min_memory_bytes, &subject, None));
+            return Err(memory_limits::too_little_memory_error(memory, min_memory_bytes, &subject, None));
         }
         Ok(memory - reserve)
     }
@@ -412,9 +412,10 @@ fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: Co
     let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
     let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
     let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
-    let counts = if added.is_some() { TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned() } else { counts.name() };
+    let counts =
+        if added.is_some() { TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned() } else { counts.count_mode_name() };
     let samples = added.unwrap_or(num_samples as u64);
-    TableDerivation { operation: operation.name().to_owned(), counts, tables: tables.len() as u64, samples }
+    TableDerivation { operation: operation.subcommand_name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
 
 /// Warns if tables were made with different parameters, or if only some of them are panels of normals.
@@ -469,7 +470,7 @@ impl CombineJob<'_> {
             memory_bytes: usable_bytes.saturating_sub(range_bytes),
             ..kmer_table_spec(&note, all)?
         };
-        let feed = KmerRangeQueue::allocate(&scans, &steps, range_slots_for_threads(threads))?;
+        let feed = KmerRangeQueue::with_allocated_slots(&scans, &steps, range_slots_for_threads(threads))?;
         let ((), done) = write::write_output(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..NUM_READING_THREADS {
@@ -517,7 +518,7 @@ fn combine_ranges(
 ) -> anyhow::Result<()> {
     let mut writer = out.new_thread_writer()?;
     let mut merger = TableMerger::default();
-    let mut entries: Vec<TableKmerCounts> = vec![TableKmerCounts::default(); scans.len()];
+    let mut entries: Vec<KmerCountBatch> = vec![KmerCountBatch::default(); scans.len()];
     let mut ranges = vec![0..0; scans.len()];
     while let Some((number, slot)) = feed.next_range() {
         let unpacked = slot.and_then(|slot| {

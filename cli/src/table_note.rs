@@ -49,7 +49,7 @@ impl TableNote {
     }
 
     /// Parses a note. `None` if it is not the note of k-mer counts.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_note(bytes: &[u8]) -> Option<Self> {
         let note: TableNote = serde_json::from_slice(bytes).ok()?;
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
@@ -64,13 +64,13 @@ impl TableNote {
     }
 
     /// Returns the size of all counts of one k-mer in the table, in bytes.
-    pub(crate) fn value_bytes(&self) -> usize {
+    pub(crate) fn value_bytes_per_kmer(&self) -> usize {
         COUNT_BYTES * self.samples.len()
     }
 
     /// Encodes the counts of one k-mer for the table. Counts beyond the number of samples are left out.
     #[inline]
-    pub(crate) fn encode_table_value<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
+    pub(crate) fn encode_kmer_counts<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
         // Tables are little-endian, and so are all supported machines.
         bytemuck::cast_slice(&counts[..self.samples.len()])
     }
@@ -88,13 +88,13 @@ mod tests {
     #[test]
     fn notes_and_values_come_back() {
         let note = TableNote::for_counted_table(31, 2, 0, vec!["normal".into(), "tumor".into()]);
-        assert_eq!(TableNote::parse(&serde_json::to_vec(&note).unwrap()), Some(note.clone()));
-        assert_eq!(TableNote::parse(b"something else"), None);
+        assert_eq!(TableNote::parse_note(&serde_json::to_vec(&note).unwrap()), Some(note.clone()));
+        assert_eq!(TableNote::parse_note(b"something else"), None);
         let other = serde_json::to_string(&note).unwrap().replace("k-mer counts", "reads");
-        assert_eq!(TableNote::parse(other.as_bytes()), None);
-        let value = note.encode_table_value(&[3, 1 << 20, 0, 0]);
+        assert_eq!(TableNote::parse_note(other.as_bytes()), None);
+        let value = note.encode_kmer_counts(&[3, 1 << 20, 0, 0]);
         assert_eq!(value, [3, 0, 0, 0, 0, 0, 16, 0]);
-        assert_eq!(value.len(), note.value_bytes());
+        assert_eq!(value.len(), note.value_bytes_per_kmer());
         assert_eq!(decode_kmer_counts(value).collect::<Vec<_>>(), [3, 1 << 20]);
     }
 
@@ -105,7 +105,7 @@ mod tests {
         for (counts, panel) in [("sum", None), (TableDerivation::COUNTS_ARE_NUM_SAMPLES, Some(7))] {
             let (operation, counts) = ("union".to_owned(), counts.to_owned());
             note.made = Some(TableDerivation { operation, counts, tables: 5, samples: 7 });
-            let read = TableNote::parse(&serde_json::to_vec(&note).unwrap()).unwrap();
+            let read = TableNote::parse_note(&serde_json::to_vec(&note).unwrap()).unwrap();
             assert_eq!((&read, read.num_panel_samples()), (&note, panel));
         }
     }

@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use crate::errors::UsageError;
 use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
-use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
+use crate::read_layout::{ReadLayoutOptions, ReadStructureSource};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
 
 /// Track known variants in later samples: relapse, residual disease.
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     aligned_files::log_record_counts(&job.lanes);
     log_skipped_records(&tracking, num_filtered);
-    for line in table::summarise_samples(&tracking) {
+    for line in table::format_tumour_detection_lines(&tracking) {
         info!("{line}");
     }
     let seconds = start.elapsed().as_secs_f64();
@@ -217,7 +217,7 @@ impl Args {
         let mut lanes = Vec::new();
         for (number, (_, files)) in (0u8..).zip(&samples) {
             let role =
-                if normal == Some(number.into()) { ReadStructureOption::Normal } else { ReadStructureOption::Tumour };
+                if normal == Some(number.into()) { ReadStructureSource::Normal } else { ReadStructureSource::Tumour };
             lanes.extend(self.open_lanes(number, role, files)?);
         }
         leave_out_empty_lanes(&mut lanes)?;
@@ -256,7 +256,7 @@ impl Args {
 
     /// Opens the lanes of one sample. `number` is the number of the sample; `role` selects the option with its read
     /// structures.
-    fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
+    fn open_lanes(&self, number: u8, role: ReadStructureSource, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
         let options = AlignedOptions {
             pair_mates: !self.layout.has_single_reads(),

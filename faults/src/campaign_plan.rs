@@ -67,7 +67,7 @@ impl FaultTrial {
                 let whole = bench.read_input_file(file)?;
                 let sealed = case.checksummed_files.contains(&file.as_str());
                 match damage_kind.apply_damage(&whole, *at) {
-                    Some(bytes) => Ok(Some(bench.run_with_damage(case, file, &bytes, sealed)?)),
+                    Some(bytes) => Ok(Some(bench.run_with_damaged_input(case, file, &bytes, sealed)?)),
                     None => Ok(None),
                 }
             }

@@ -338,7 +338,7 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
-    pub(crate) fn run_with_damage(
+    pub(crate) fn run_with_damaged_input(
         &mut self,
         case: &TestCase,
         file: &str,

@@ -239,7 +239,7 @@ impl InstanceBatch {
     }
 
     /// Counts one more process that died while this batch was unfinished. Returns the number of such processes.
-    pub(crate) fn count_failure(&self) -> u32 {
+    pub(crate) fn count_process_failure(&self) -> u32 {
         let mut filling = self.lock_state();
         filling.failures += 1;
         filling.failures
@@ -299,7 +299,7 @@ impl BatchCutter {
     pub(crate) fn for_invocation(invocation: &Invocation, lanes: &[StreamLane], threads: usize) -> Self {
         let block = match invocation.depends {
             ReadDependence::Blocks { even, min_reads: least_reads, .. } => {
-                let bases = invocation.depends.block_bases(threads).unwrap_or(u64::MAX);
+                let bases = invocation.depends.min_block_bases(threads).unwrap_or(u64::MAX);
                 Some(BlockLimits { bases, min_reads: least_reads, even })
             }
             ReadDependence::Nothing | ReadDependence::AllEarlierReads => None,

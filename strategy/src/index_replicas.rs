@@ -27,20 +27,20 @@ const BYTES_PER_THREAD: u64 = 64 << 20;
 /// processes, and the records of one block; genuma holds the text of two blocks.
 const BYTES_PER_BLOCK_BASE: u64 = 16;
 
-/// Prefix of the names of folders with index copies; the process ID and random letters follow.
+/// Prefix of the names of folders with replicas; the process ID and random letters follow.
 const FOLDER_PREFIX: &str = "genuma-index-";
 
 /// Unmount flags: detach at once, and do not follow links that somebody else may have created.
 const UNMOUNT_FLAGS: UnmountFlags = UnmountFlags::DETACH.union(UnmountFlags::NOFOLLOW);
 
-/// Mounted folders with index copies of this process.
+/// Mounted folders with replicas of this process.
 static MOUNTED_FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn lock_mounted_folders() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     MOUNTED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all index copies of this process. Call it before the process exits without running destructors.
+/// Removes all replicas of this process. Call it before the process exits without running destructors.
 pub fn remove_all_replicas() {
     std::mem::take(&mut *lock_mounted_folders()).iter().for_each(|folder| remove_replica(folder));
 }
@@ -51,13 +51,13 @@ fn remove_replica(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-/// Reason why the instances cannot get the memory for their indexes and reads.
+/// Why the memory of the instances cannot be checked, or an index cannot be copied to their nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The instances, or the copies of the index, need more memory than is free.
+    /// The instances, or the replicas of the index, need more memory than is free.
     #[error("{instances} of {aligner} need {}: {refused}; choose fewer instances or another memory policy with --strategy", format_memory_need(*index, *working))]
     NotEnoughMemory {
-        /// What needs the memory, for messages: the number of instances, or a copy of the index.
+        /// What needs the memory, for messages: the number of instances, or a replica of the index.
         instances: String,
         /// Name of the aligner.
         aligner: String,
@@ -86,7 +86,7 @@ fn format_memory_need(index: u64, working: u64) -> String {
     format!("{} MiB of index and about {} MiB of working memory each", mib(index), mib(working))
 }
 
-/// Folders with copies of the index, which are removed on drop.
+/// Folders with replicas of the index, which are removed on drop.
 #[derive(Debug, Default)]
 pub struct IndexReplicas(Vec<PathBuf>);
 
@@ -106,7 +106,7 @@ impl Drop for IndexReplicas {
 /// # Errors
 /// The instances do not fit, a memory policy names nodes that may not be used, or the size of an index file cannot be
 /// read.
-pub fn check_memory_fits(invocation: &Invocation, cpu_slots: &[CpuSlot], block: u64) -> Result<(), Error> {
+pub fn check_instances_fit_in_memory(invocation: &Invocation, cpu_slots: &[CpuSlot], block: u64) -> Result<(), Error> {
     let index = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
     let policies: BTreeSet<String> = cpu_slots.iter().map(policy_text).collect();
     for policy in policies {
@@ -134,11 +134,11 @@ fn policy_text(cpu_slot: &CpuSlot) -> String {
     cpu_slot.policy.as_ref().map_or_else(String::new, MemoryPolicy::to_string)
 }
 
-/// Command lines of the instances, the index copies that they use, and a note for the user.
+/// Command lines of the instances, the replicas that they use, and a note for the user.
 pub struct PreparedInvocations {
     /// Command line of each instance.
     pub invocations: Vec<Invocation>,
-    /// Index copies; keep them until all instances have ended.
+    /// Replicas of the index; keep them until all instances have ended.
     pub replicas: IndexReplicas,
     /// Message for the user: that a memory-mapped index was copied, or why it was not. `None` if the index is used
     /// unchanged.
@@ -216,7 +216,7 @@ fn tmpfs_policy_option(policy: Option<&MemoryPolicy>, nodes: &IdSet) -> String {
     }
 }
 
-/// Removes the index copies in `folder` whose process has ended: a killed process leaves its copies in memory. Removes
+/// Removes the replicas in `folder` whose process has ended: a killed process leaves its replicas in memory. Removes
 /// only mounted folders, because the process ID of a folder may belong to a process of another container, which is not
 /// visible here.
 fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
@@ -235,7 +235,7 @@ fn remove_stale_replicas(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes stale index copies, mounts a new tmpfs folder for `bytes` bytes with the mount option `policy`, and adds it
+/// Removes stale replicas, mounts a new tmpfs folder for `bytes` bytes with the mount option `policy`, and adds it
 /// to `replicas`.
 fn mount_bound_folder(policy: &str, bytes: u64, replicas: &mut IndexReplicas) -> io::Result<PathBuf> {
     let folder = std::env::temp_dir();
@@ -334,7 +334,7 @@ mod tests {
         let mut invocation = parse_command(&words("tool {reads}")).expect("a template");
         invocation.index = Some(AlignerIndex { files: vec![file], loading: IndexLoading::Private, made_by: None });
         let cpu_slots = [cpu_slot(&[0], None), cpu_slot(&[0], None)];
-        let said = check_memory_fits(&invocation, &cpu_slots, 0).expect_err("8 TiB").to_string();
+        let said = check_instances_fit_in_memory(&invocation, &cpu_slots, 0).expect_err("8 TiB").to_string();
         assert!(said.starts_with("2 instances of tool need 4194304 MiB of index and about 64 MiB"), "{said}");
         assert!(
             said.contains("do not fit")
@@ -342,7 +342,7 @@ mod tests {
             "{said}"
         );
         invocation.index = None;
-        assert!(check_memory_fits(&invocation, &cpu_slots, 1000).is_ok());
+        assert!(check_instances_fit_in_memory(&invocation, &cpu_slots, 1000).is_ok());
     }
 
     #[test]

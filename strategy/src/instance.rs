@@ -70,7 +70,7 @@ fn kill_group(group: i32) {
 }
 
 /// Waits until a child process ends, without reaping it: its ID stays reserved until another wait reaps it.
-pub(crate) fn wait_until_ended(id: u32) {
+pub(crate) fn wait_for_exit_without_reaping(id: u32) {
     if let Some(pid) = Pid::from_raw(id as i32) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
@@ -221,15 +221,15 @@ impl Instance {
             .map(Arc::new);
         let patient = || process.clone();
         self.input_pipes =
-            input_pipes.into_iter().map(|feed| ProcessPipe::set_up(feed, patient())).collect::<io::Result<_>>()?;
-        self.stdout = stdout.map(|out| ProcessPipe::set_up(out, patient())).transpose()?;
-        self.stderr = stderr.map(|err| ProcessPipe::set_up(err, patient())).transpose()?;
+            input_pipes.into_iter().map(|feed| ProcessPipe::from_pipe(feed, patient())).collect::<io::Result<_>>()?;
+        self.stdout = stdout.map(|out| ProcessPipe::from_pipe(out, patient())).transpose()?;
+        self.stderr = stderr.map(|err| ProcessPipe::from_pipe(err, patient())).transpose()?;
         Ok(())
     }
 
     /// Starts the thread that samples the resources of the process, if counters were requested. The calling thread must
     /// not be pinned to the CPUs of the instance, because the new thread inherits its affinity.
-    pub(crate) fn start_sampling(&mut self) {
+    pub(crate) fn start_resource_sampling(&mut self) {
         let group = self.process_id();
         if let Some(counters) = &mut self.counters {
             counters.start_sampling(move || processes_of_group(group));
@@ -250,7 +250,7 @@ impl Instance {
             return Ok(status);
         }
         let id = self.child.id() as i32;
-        wait_until_ended(self.child.id());
+        wait_for_exit_without_reaping(self.child.id());
         let mut live = lock_live_groups();
         if live.groups.remove(&id) {
             kill_group(id);
@@ -262,7 +262,7 @@ impl Instance {
 
     /// Kills the instance with the process ID `id` and all processes of its group. Does nothing if no running instance
     /// has this ID.
-    pub(crate) fn kill_process(id: u32) {
+    pub(crate) fn kill_instance(id: u32) {
         // The lock makes sure that the ID still belongs to a listed instance.
         let live = lock_live_groups();
         if live.groups.contains(&(id as i32)) {
@@ -273,7 +273,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        Instance::kill_process(self.process_id());
+        Instance::kill_instance(self.process_id());
         // An error cannot be handled here.
         let _ = self.wait_for_exit();
     }

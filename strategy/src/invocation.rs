@@ -243,7 +243,7 @@ impl CommandWord {
 impl ReadDependence {
     /// Returns the minimum number of bases in a block of reads of the plain run with `threads` threads; `None` for an
     /// aligner without blocks.
-    pub fn block_bases(self, threads: usize) -> Option<u64> {
+    pub fn min_block_bases(self, threads: usize) -> Option<u64> {
         match self {
             ReadDependence::Blocks { bases, per_thread: true, .. } => Some(bases.saturating_mul(threads as u64)),
             ReadDependence::Blocks { bases, .. } => Some(bases),
@@ -269,7 +269,7 @@ impl AlignerIndex {
 impl Invocation {
     /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes from which it
     /// reads: none, one or two, according to [`Invocation::feed`]. `block` is the result of
-    /// [`ReadDependence::block_bases`] for the plain run, or 0.
+    /// [`ReadDependence::min_block_bases`] for the plain run, or 0.
     pub(crate) fn instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
         let read = |n: usize| reads.get(n).map_or(OsStr::new("-"), |path| path.as_os_str());
         let word = |word: &CommandWord| {

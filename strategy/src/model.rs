@@ -6,14 +6,14 @@
 //! (Schweitzer 1979, Bard 1979). `docs/internals/advisor.md` has the formulas, assumptions and limits.
 
 pub mod machine;
-mod network;
+mod queueing_network;
 
 use serde::{Deserialize, Serialize};
 
 pub use machine::{MachineModel, NodeModel};
 
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
-use network::{ServiceStation, ThreadClass};
+use queueing_network::{ServiceStation, ThreadClass};
 
 /// Share of a node's memory that is filled before the kernel places pages on the next node (empirical).
 const MAX_NODE_MEMORY_FILL: f64 = 0.9;
@@ -179,7 +179,7 @@ fn predict_reads_per_s(
             classes.push(ThreadClass { threads: each / group.len() as f64, think_time_s, visits });
         }
     }
-    network::solve_throughput(&classes)
+    queueing_network::solve_throughput(&classes)
 }
 
 /// Returns the mean memory latency between all nodes of a group, ns. The model uses it as the cost of moving a cache

@@ -13,10 +13,10 @@ use genuma_work::counters::{ChildCounters, RunCounterRecorder, wait_for_child};
 use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
 
 use crate::cpu_layout::CpuSlot;
-use crate::instance::{StartError, kill_with_parent_thread, wait_until_ended};
+use crate::instance::{StartError, kill_with_parent_thread, wait_for_exit_without_reaping};
 use crate::invocation::{Error, check_program_installed};
 use crate::page_placement::{PagePlacement, processes_of_tree};
-use crate::run::{InstanceSummary, RunSummary, finish_counting};
+use crate::run::{InstanceSummary, RunSummary, stop_resource_counters};
 use crate::strategy::Strategy;
 
 const THREADS_PLACEHOLDER: &str = "{threads}";
@@ -89,11 +89,11 @@ impl PlacedCommand {
         if let Some(counters) = &mut counters {
             counters.start_sampling(move || processes_of_tree(id));
         }
-        wait_until_ended(id);
+        wait_for_exit_without_reaping(id);
         stop_forwarding_signals();
         let (status, usage) = wait_for_child(id).map_err(|source| self.start_error(source))?;
         let counters = counters.map(|counters| counters.finish(usage));
-        let (own_counters, machine_counters) = finish_counting(own);
+        let (own_counters, machine_counters) = stop_resource_counters(own);
         let pages = counters.as_ref().map(|counters| counters.resident_bytes_by_node.clone());
         Ok(RunSummary {
             reads: None,

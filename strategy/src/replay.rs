@@ -110,7 +110,7 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
 
 /// Returns for each aligner and data set the geometric mean of the fitted parameters of all other aligners on the same
 /// data set. Memory and number of reads stay those of the aligner.
-pub(crate) fn average_of_other_aligners(fitted: &FittedApplications) -> FittedApplications {
+pub(crate) fn average_models_of_other_aligners(fitted: &FittedApplications) -> FittedApplications {
     let of = |workload: &PublishedWorkload, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
             .iter()
@@ -207,10 +207,10 @@ pub enum BaselineRule {
 
 impl BaselineRule {
     /// The rules that the model is compared with, in the order of the table.
-    pub const ALL_RULES: [BaselineRule; 4] =
+    pub const ALL_BASELINE_RULES: [BaselineRule; 4] =
         [BaselineRule::Default, BaselineRule::Interleave, BaselineRule::MaxInstances, BaselineRule::PublishedRule];
 
-    /// Returns the name of the rule for the report.
+    /// Returns the name of this baseline rule, as in the report of the replay.
     pub(crate) fn rule_name(self) -> &'static str {
         match self {
             BaselineRule::Default => "always default",

@@ -228,7 +228,7 @@ impl RunPlan {
         };
         let lanes = lanes_of_read_files(&invocation.reads, &invocation.aligned)?;
         let mut stream = ReadStream::open(&lanes, options)?;
-        let block = invocation.depends.block_bases(self.threads);
+        let block = invocation.depends.min_block_bases(self.threads);
         let instances = self.cpu_slots.len();
         let ahead = if block.is_some() { 1 } else { instances + 2 };
         let room = MIN_WAITING_RECORD_BYTES
@@ -241,7 +241,7 @@ impl RunPlan {
             let keepers: Vec<_> = (0..instances)
                 .map(|instance_index| {
                     let keeper = InstanceSupervisor { plan: self, broker: &broker, instance_index, block };
-                    scope.spawn(move || keeper.supervise())
+                    scope.spawn(move || keeper.supervise_instance())
                 })
                 .collect();
             let broker = &broker;
@@ -262,7 +262,7 @@ impl RunPlan {
         }
         written.map_err(Error::Write)?;
         let cost = measure_process_cost();
-        let (own_counters, machine_counters) = finish_counting(counters);
+        let (own_counters, machine_counters) = stop_resource_counters(counters);
         Ok(RunSummary {
             reads: Some(reads),
             exit_code: None,
@@ -278,7 +278,7 @@ impl RunPlan {
 }
 
 /// Stops the counters. Returns the resources that genuma itself used, and the counters of the machine.
-pub(crate) fn finish_counting(
+pub(crate) fn stop_resource_counters(
     counting: Option<RunCounterRecorder>,
 ) -> (Option<ProcessCounters>, Option<NumaBalancingCounters>) {
     counting.map(RunCounterRecorder::finish).map(|counters| (counters.process, counters.machine)).unzip()

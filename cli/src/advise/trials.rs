@@ -190,7 +190,7 @@ impl<'a> TrialRunner<'a> {
 /// [`MIN_BLOCK_BASES`], so that each instance gets some blocks. The records may then differ from those of the real run,
 /// but trials discard them.
 fn limit_block_size(depends: &mut ReadDependence, threads: usize, max_block_bases: u64) {
-    let block = depends.block_bases(threads);
+    let block = depends.min_block_bases(threads);
     if let (ReadDependence::Blocks { bases, per_thread, .. }, Some(block)) = (depends, block) {
         *bases = block.min(max_block_bases.max(MIN_BLOCK_BASES));
         *per_thread = false;
@@ -211,7 +211,7 @@ mod tests {
             (blocks(1_000, false), 1_000_000, 1_000),
         ] {
             limit_block_size(&mut depends, 4, most);
-            assert_eq!(depends.block_bases(64), Some(block));
+            assert_eq!(depends.min_block_bases(64), Some(block));
         }
         let mut nothing = ReadDependence::Nothing;
         limit_block_size(&mut nothing, 4, 10);

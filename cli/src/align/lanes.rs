@@ -11,7 +11,7 @@ use tracing::warn;
 
 use super::sequencing_unit;
 use crate::errors::UsageError;
-use crate::first_reads::warn_of_suspect_reads;
+use crate::first_reads::warn_of_phred64_and_mate_files;
 
 /// Groups files into lanes. Also returns the layout of the reads in each lane (single, pairs, interleaved). A BAM, CRAM
 /// or BINSEQ file, recognised by its content, is a lane of its own. Without `interleaved`, a FASTQ file that is the
@@ -55,7 +55,7 @@ pub(crate) fn group_files_into_lanes(
     }
     let (lanes, layouts): (Vec<StreamLane>, Vec<ReadLayout>) = lanes.into_iter().unzip();
     let fastq = lanes.iter().filter(|lane| !matches!(lane, StreamLane::Aligned(_))).flat_map(StreamLane::paths);
-    warn_of_suspect_reads(fastq, single);
+    warn_of_phred64_and_mate_files(fastq, single);
     Ok((lanes, layouts))
 }
 

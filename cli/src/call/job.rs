@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
-use super::result_check::WarningRule;
+use super::result_check::BlockingWarningRule;
 use super::result_files::OptionalOutputs;
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
@@ -40,11 +40,12 @@ pub(super) struct PreparedCall {
 
 impl Args {
     /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
-    pub(super) fn warning_rule(&self) -> WarningRule {
-        WarningRule::from_options(self.force, self.strict)
+    pub(super) fn blocking_warning_rule(&self) -> BlockingWarningRule {
+        BlockingWarningRule::from_options(self.force, self.strict)
     }
 
-    pub(super) fn output_options(&self) -> anyhow::Result<OptionalOutputs> {
+    /// Returns the optional outputs that are requested. Reads the matrix of mutational signatures, if one is given.
+    pub(super) fn optional_outputs(&self) -> anyhow::Result<OptionalOutputs> {
         OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
     }
 

@@ -7,7 +7,7 @@ use genuma_reads::AlignedOptions;
 use genuma_somatic::pipeline::Resources;
 
 use crate::allocator;
-use crate::errors::{UsageError, describe_memory_limit};
+use crate::errors::{UsageError, describe_memory_ulimit};
 use crate::forecast::model;
 use crate::{command_line, size_format};
 
@@ -18,14 +18,19 @@ const MIN_PLAUSIBLE_MEMORY_BYTES: u64 = 1 << 16;
 /// Returns the error for a memory budget of `memory` bytes, given or the default, that is less than the `needed` bytes.
 /// `subject` with its verb says what needs them, such as `2 threads need`. `alternative` is what else than more memory
 /// would do.
-pub(crate) fn too_little_memory(memory: u64, needed: u64, subject: &str, alternative: Option<&str>) -> UsageError {
+pub(crate) fn too_little_memory_error(
+    memory: u64,
+    needed: u64,
+    subject: &str,
+    alternative: Option<&str>,
+) -> UsageError {
     let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(needed));
     let alternative = alternative.map(|other| format!(" or {other}")).unwrap_or_default();
     // The default is half of what is left. A limit that leaves too little for it leaves hardly more to --memory.
     let is_limited = process_limits_left(Path::new("/")).into_iter().any(|left| left / 2 < needed);
-    UsageError(match allocator::memory_limit().filter(|_| is_limited) {
+    UsageError(match allocator::lowest_memory_ulimit().filter(|_| is_limited) {
         Some(limit) => {
-            let limit = describe_memory_limit(limit);
+            let limit = describe_memory_ulimit(limit);
             format!(
                 "{have} of memory is too little: {subject} {need} or more, and {limit}: raise the limit{alternative}"
             )
@@ -47,8 +52,8 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
         return Ok(());
     }
     Err(match reference {
-        Some(_) if memory >= threads_need => too_little_memory(memory, min_memory, "the reference needs", None),
-        _ => too_little_memory(memory, min_memory, &format!("{threads} threads need"), Some("lower --threads")),
+        Some(_) if memory >= threads_need => too_little_memory_error(memory, min_memory, "the reference needs", None),
+        _ => too_little_memory_error(memory, min_memory, &format!("{threads} threads need"), Some("lower --threads")),
     })
 }
 

@@ -17,14 +17,14 @@ use crate::report::markup::{format_count_with_noun, group_thousands};
 use crate::{counter_table, size_format};
 
 /// Logs the number of genes, and the features of the GFF3 file that are skipped.
-pub(super) fn log_genes(gff: &GeneFile, genes: &GeneAnnotation) {
+pub(super) fn log_gene_counts(gff: &GeneFile, genes: &GeneAnnotation) {
     let name = gff.path.display();
     info!("{name}: {}", genes.describe_gene_counts());
     genes.describe_skipped_features().iter().for_each(|sentence| warn!("{name}: {sentence}"));
 }
 
 /// Logs the number of targets, and how many intervals were merged.
-pub(super) fn log_targets(option: &TargetsOption, targets: &Targets) {
+pub(super) fn log_target_counts(option: &TargetsOption, targets: &Targets) {
     let merged = targets.num_intervals_read - targets.intervals.len();
     info!(
         "{}: {} of {} bp, extended by {} bp on both sides{}",

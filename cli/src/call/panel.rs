@@ -22,7 +22,7 @@ pub(crate) fn open_panel_of_normals(table: &Path, k: u32, least: Option<u32>) ->
     let (path, least) = (table.display(), least.unwrap_or(DEFAULT_MIN_NORMALS));
     let scan = TablePageReader::open(table)?;
     let make = "create one with `genuma kmers union --counts samples`";
-    let note = TableNote::parse(scan.note()).filter(|note| note.value_bytes() == scan.value_bytes());
+    let note = TableNote::parse_note(scan.note()).filter(|note| note.value_bytes_per_kmer() == scan.value_bytes());
     let Some((note, num_normals)) = note.and_then(|note| note.num_panel_samples().map(|of| (note, of))) else {
         bail!("{path}: is a k-mer table but not a panel of normals: {make}");
     };

@@ -6,7 +6,7 @@ use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
 /// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WarningRule {
+pub(crate) enum BlockingWarningRule {
     /// None: the results are written despite all warnings (`--force`).
     Accept,
     /// The default: only warnings that make the results meaningless.
@@ -15,13 +15,13 @@ pub(crate) enum WarningRule {
     Strict,
 }
 
-impl WarningRule {
+impl BlockingWarningRule {
     /// Returns the rule for the options `--force` and `--strict`, of which at most one is set.
-    pub(crate) fn from_options(force: bool, strict: bool) -> WarningRule {
+    pub(crate) fn from_options(force: bool, strict: bool) -> BlockingWarningRule {
         match (force, strict) {
-            (true, _) => WarningRule::Accept,
-            (false, true) => WarningRule::Strict,
-            (false, false) => WarningRule::Usual,
+            (true, _) => BlockingWarningRule::Accept,
+            (false, true) => BlockingWarningRule::Strict,
+            (false, false) => BlockingWarningRule::Usual,
         }
     }
 }
@@ -34,13 +34,13 @@ impl WarningRule {
 pub(super) fn check_call_result(
     finished: &FinishedCall,
     mut warnings: Vec<ResultWarning>,
-    rule: WarningRule,
+    rule: BlockingWarningRule,
 ) -> anyhow::Result<Vec<ResultWarning>> {
     let found = find_result_warnings(finished);
     check_no_blocking_warnings(&found, rule)?;
     warnings.extend(found);
     // Those of a plan were accepted by the options of the plan, which had no --strict.
-    if rule == WarningRule::Strict {
+    if rule == BlockingWarningRule::Strict {
         check_no_blocking_warnings(&warnings, rule)?;
     }
     Ok(warnings)
@@ -50,18 +50,18 @@ pub(super) fn check_call_result(
 ///
 /// # Errors
 /// Some warnings prevent it; the error lists them.
-pub(super) fn check_no_blocking_warnings(warnings: &[ResultWarning], rule: WarningRule) -> anyhow::Result<()> {
+pub(super) fn check_no_blocking_warnings(warnings: &[ResultWarning], rule: BlockingWarningRule) -> anyhow::Result<()> {
     let withholds = |warning: &&ResultWarning| match rule {
-        WarningRule::Accept => false,
-        WarningRule::Usual => warning.withholds_results,
-        WarningRule::Strict => true,
+        BlockingWarningRule::Accept => false,
+        BlockingWarningRule::Usual => warning.withholds_results,
+        BlockingWarningRule::Strict => true,
     };
     let withheld: Vec<&str> = warnings.iter().filter(withholds).map(|warning| &*warning.message).collect();
     if withheld.is_empty() {
         return Ok(());
     }
     let advice = match rule {
-        WarningRule::Strict => "no results are written because of --strict (omit it, or remove the cause)",
+        BlockingWarningRule::Strict => "no results are written because of --strict (omit it, or remove the cause)",
         _ => "no results are written (use --force to write them)",
     };
     bail!("{advice}: {}", withheld.join("; "))

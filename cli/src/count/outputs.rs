@@ -111,7 +111,7 @@ fn write_table(
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
-        writer.push_entry(kmer, note.encode_table_value(counts), weight).map_err(anyhow::Error::from)
+        writer.push_entry(kmer, note.encode_kmer_counts(counts), weight).map_err(anyhow::Error::from)
     })?;
     let (written, file) = writer.finish_unpublished()?;
     set.add_file(file);

@@ -82,7 +82,7 @@ impl RunOutcome<'_> {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub(crate) fn publish(
+    pub(crate) fn publish_and_log_results(
         &self,
         json: Option<&Path>,
         out: Option<&Path>,

@@ -14,7 +14,7 @@ use crate::errors::{ChildProgramFailed, UsageError};
 
 /// Runs the command as one process. If the program fails, genuma ends with the same exit code; if signal N ended the
 /// program, with 128 + N.
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+pub(super) fn run_placed_command(args: &Args) -> anyhow::Result<()> {
     let command = PlacedCommand::from_words(&args.command, args.counters);
     let program = command.program_name();
     command.check_installed()?;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &cpu_slots,
         summary,
     };
-    outcome.publish(args.json.as_deref(), None, AtomicFileSet::default())?;
+    outcome.publish_and_log_results(args.json.as_deref(), None, AtomicFileSet::default())?;
     match exit_code {
         Some(0) => Ok(()),
         code => Err(ChildProgramFailed(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)).into()),

@@ -15,7 +15,7 @@ pub(crate) const INVALID_KMER: u64 = u64::MAX;
 const KEYS_PER_VECTOR: usize = 8;
 
 /// A batch of k-mers of one table, with their counts.
-pub(crate) type TableKmerCounts = EntryBatch<u32>;
+pub(crate) type KmerCountBatch = EntryBatch<u32>;
 
 /// Consecutive entries of a k-mer table: ascending k-mers and their counts.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +99,7 @@ impl TableMerger {
     /// Merges the entries in `ranges` (one range for each table) by `rule`. The result is available from
     /// [`TableMerger::last_merge_result`]. Modifies the counts in `entries`: those outside the rule's limits become 0,
     /// and, if the rule counts samples, the others may become 1.
-    pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [TableKmerCounts], ranges: &[Range<usize>]) {
+    pub(crate) fn merge_range(&mut self, rule: &CombineRule, entries: &mut [KmerCountBatch], ranges: &[Range<usize>]) {
         self.num_samples = rule.num_samples;
         entries.iter_mut().for_each(|piece| rule.zero_counts_out_of_range(&mut piece.values));
         let one_sample_each = rule.num_samples == 1 && rule.row_starts.windows(2).all(|table| table[1] - table[0] == 1);
@@ -118,7 +118,7 @@ impl TableMerger {
         self.merged.each_ref().map(|block| block.first_entries(self.num_samples))
     }
 
-    fn merge_single_sample(&mut self, rule: &CombineRule, entries: &[TableKmerCounts], ranges: &[Range<usize>]) {
+    fn merge_single_sample(&mut self, rule: &CombineRule, entries: &[KmerCountBatch], ranges: &[Range<usize>]) {
         let largest = ranges.iter().map(Range::len).enumerate().max_by_key(|&(_, n)| n);
         let middle = largest
             .filter(|&(_, n)| n > 0)
@@ -215,7 +215,7 @@ impl TableMerger {
 
     /// Merges tables with any number of samples. Each step takes the smallest of the tables' next k-mers and advances
     /// all tables that have it. Tables of one species share most k-mers, so most steps advance many tables.
-    fn merge_multi_sample(&mut self, rule: &CombineRule, entries: &[TableKmerCounts], ranges: &[Range<usize>]) {
+    fn merge_multi_sample(&mut self, rule: &CombineRule, entries: &[KmerCountBatch], ranges: &[Range<usize>]) {
         let first_only = rule.counts == CountMode::First && rule.operation != SetOperation::Union;
         let block = &mut self.merged[0];
         block.keys.clear();
@@ -367,7 +367,7 @@ impl InputCursor<'_> {
 
 fn merge_many<W: CountReducer>(
     rule: &CombineRule,
-    entries: &[TableKmerCounts],
+    entries: &[KmerCountBatch],
     ranges: &[Range<usize>],
     block: &mut MergedEntries,
 ) {
@@ -436,6 +436,6 @@ fn min_kmer(heads: &[u64]) -> u64 {
 }
 
 /// Returns the indices of the entries with k-mers from `low` to before `high`.
-pub(crate) fn entry_range_of_kmers(entries: &TableKmerCounts, low: u64, high: u64) -> Range<usize> {
+pub(crate) fn entry_range_of_kmers(entries: &KmerCountBatch, low: u64, high: u64) -> Range<usize> {
     entries.keys.partition_point(|&key| key < low)..entries.keys.partition_point(|&key| key < high)
 }

@@ -61,7 +61,7 @@ impl<'a> KmerRangeQueue<'a> {
     ///
     /// # Errors
     /// The buffers cannot be allocated.
-    pub(crate) fn allocate(
+    pub(crate) fn with_allocated_slots(
         scans: &'a [TablePageReader],
         steps: &[u64],
         slots: usize,

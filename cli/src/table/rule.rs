@@ -23,8 +23,8 @@ pub(crate) enum SetOperation {
 }
 
 impl SetOperation {
-    /// Returns the name of the subcommand.
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name of the subcommand of `genuma kmers`.
+    pub(crate) fn subcommand_name(self) -> &'static str {
         match self {
             SetOperation::Union => "union",
             SetOperation::Intersect => "intersect",
@@ -58,7 +58,7 @@ impl SetOperation {
             .try_map(|name| CountMode::from_str(&name, false));
         counts.value_parser(parser).help(format!(
             "How the counts of the tables are combined, sample by sample if the tables have several samples [default: {}]",
-            self.default_count_mode().name()
+            self.default_count_mode().count_mode_name()
         ))
     }
 }
@@ -86,7 +86,7 @@ pub(crate) enum CountMode {
 
 impl CountMode {
     /// Returns the name of the mode as a value of `--counts`.
-    pub(crate) fn name(self) -> String {
+    pub(crate) fn count_mode_name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 

@@ -11,7 +11,7 @@ use genuma_track::pipeline::TrackingResult;
 use genuma_track::verdict::ChangeResult;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
-use super::table::summarise_samples;
+use super::table::format_tumour_detection_lines;
 
 /// Number of leading VCF columns that are kept: CHROM to INFO.
 const NUM_KEPT_COLUMNS: usize = 8;
@@ -65,7 +65,7 @@ pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> Str
             for meant in HEADER_LINES {
                 let _ = writeln!(out, "##{meant}");
             }
-            for (name, whole) in names.iter().zip(summarise_samples(tracking)) {
+            for (name, whole) in names.iter().zip(format_tumour_detection_lines(tracking)) {
                 let _ = writeln!(out, "##genumaTrack=<ID={name},Description=\"{}\">", whole.replace('"', "'"));
             }
             let kept: Vec<&str> = line.split('\t').take(NUM_KEPT_COLUMNS).collect();

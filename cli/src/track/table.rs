@@ -37,7 +37,7 @@ fn format_share(value: f64) -> String {
 }
 
 /// Returns a line for each sample: whether tumour DNA was detected, and the tumour fraction.
-pub(crate) fn summarise_samples(tracking: &TrackingResult) -> Vec<String> {
+pub(crate) fn format_tumour_detection_lines(tracking: &TrackingResult) -> Vec<String> {
     tracking.samples.iter().map(summarize_sample).collect()
 }
 
@@ -76,7 +76,7 @@ fn variant_columns(record: &VcfAlleleRecord) -> String {
 /// variant.
 pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
     let mut text = String::new();
-    for line in summarise_samples(tracking) {
+    for line in format_tumour_detection_lines(tracking) {
         let _ = writeln!(text, "# {line}");
     }
     let meant = COLUMNS.iter().filter(|(_, what)| !what.is_empty());

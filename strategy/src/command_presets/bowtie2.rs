@@ -83,6 +83,6 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     Ok(InvocationFacts {
         determinism,
         extra: vec![CommandWord::fixed_text_word("--reorder")],
-        ..InvocationFacts::read_by_read(Some(index), sketch.read_files_and_input(false, ReadFiles::Single)?)
+        ..InvocationFacts::read_by_read(Some(index), sketch.read_files_and_input_mode(false, ReadFiles::Single)?)
     })
 }

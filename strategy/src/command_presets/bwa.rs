@@ -112,7 +112,8 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         return Err(sketch.usage_error("with -p it ignores the second file of reads; omit one of the two".to_owned()));
     }
     let index = index(sketch)?;
-    let reads = sketch.read_files_and_input(false, if mates { ReadFiles::Interleaved } else { ReadFiles::Single })?;
+    let reads =
+        sketch.read_files_and_input_mode(false, if mates { ReadFiles::Interleaved } else { ReadFiles::Single })?;
     let given = sketch.parse_bases_option("-K", false)?;
     let (bases, per_thread) = match (given, sketch.threads) {
         (Some(bases), _) => (bases, false),
@@ -133,7 +134,7 @@ fn one_file(sketch: &ParsedCommand, reads: fn(Vec<PathBuf>) -> ReadFiles) -> Res
     if sketch.read_operands.len() > 1 {
         return Err(sketch.usage_error("it takes one file of reads".to_owned()));
     }
-    Ok(InvocationFacts::read_by_read(Some(index(sketch)?), sketch.read_files_and_input(false, reads)?))
+    Ok(InvocationFacts::read_by_read(Some(index(sketch)?), sketch.read_files_and_input_mode(false, reads)?))
 }
 
 fn aln(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
@@ -148,9 +149,10 @@ fn sequential_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         _ if sketch.read_operands.len() != 2 => {
             return Err(sketch.usage_error("it takes an index, two .sai files and two files of reads".to_owned()));
         }
-        _ => {
-            InvocationFacts::read_by_read(Some(index(sketch)?), sketch.read_files_and_input(false, ReadFiles::Single)?)
-        }
+        _ => InvocationFacts::read_by_read(
+            Some(index(sketch)?),
+            sketch.read_files_and_input_mode(false, ReadFiles::Single)?,
+        ),
     };
     Ok(InvocationFacts { depends: ReadDependence::AllEarlierReads, ..facts })
 }

@@ -57,7 +57,7 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         false if sketch.single.len() > 1 => {
             return Err(sketch.usage_error("more than one file of reads".to_owned()));
         }
-        false => sketch.read_files_and_input(false, one)?,
+        false => sketch.read_files_and_input_mode(false, one)?,
     };
     let index = AlignerIndex {
         made_by: Some(format!("gem-indexer -i REFERENCE -o {}", file.with_extension("").display())),

@@ -42,7 +42,7 @@ pub(super) const MINIBWA_MAP: AlignerProgram = AlignerProgram {
 fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let prefix = index_path(sketch)?;
     let pairs = sketch.option_value("-x") != Some("lr") && !matches!(sketch.option_value("--pe"), Some("no" | "n"));
-    let reads = sketch.read_files_and_input(false, if pairs { ReadFiles::Mixed } else { ReadFiles::Single })?;
+    let reads = sketch.read_files_and_input_mode(false, if pairs { ReadFiles::Mixed } else { ReadFiles::Single })?;
     // An index for --meth has other files.
     let index = (!sketch.has_option("--meth")).then(|| AlignerIndex {
         files: [".l2b", ".mbw"].map(|extension| path_with_suffix(&prefix, extension)).to_vec(),

@@ -66,7 +66,8 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         let why = "two files without -x sr are mapped one after the other; run it once for each";
         return Err(sketch.usage_error(why.to_owned()));
     }
-    let reads = sketch.read_files_and_input(false, if fragments { ReadFiles::Mixed } else { ReadFiles::Single })?;
+    let reads =
+        sketch.read_files_and_input_mode(false, if fragments { ReadFiles::Mixed } else { ReadFiles::Single })?;
     let loading = if made { IndexLoading::Private } else { IndexLoading::Built };
     Ok(InvocationFacts::read_by_read(Some(AlignerIndex { files: vec![target], loading, made_by: None }), reads))
 }

@@ -5,7 +5,7 @@
 
 mod options;
 mod parsed_command;
-mod template;
+mod placeholders;
 mod bwa;
 mod bowtie2;
 mod minimap2;
@@ -124,7 +124,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
     let name = Path::new(file).file_name().unwrap_or_default();
     let known = known_programs(name);
     if known.is_empty() {
-        return template::parse_unknown_program(words);
+        return placeholders::parse_unknown_program(words);
     }
     let verb = rest.first();
     let program = known.iter().find(|program| program.verb.is_none_or(|known| verb.is_some_and(|word| word == known)));
@@ -142,7 +142,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
 /// Returns whether the program is unknown to genuma and the command line has no placeholder for reads or blocks.
 pub fn is_unknown_program_without_read_placeholder(words: &[OsString]) -> bool {
     let name = words.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
-    known_programs(name).is_empty() && !template::has_read_or_block_placeholder(words)
+    known_programs(name).is_empty() && !placeholders::has_read_or_block_placeholder(words)
 }
 
 /// Returns the known programs with a file name.

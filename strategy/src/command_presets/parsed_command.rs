@@ -213,7 +213,7 @@ impl ParsedCommand {
 
     /// Returns the read files and how an instance reads them. `one` creates the [`ReadFiles`] if all reads are in one
     /// file per lane.
-    pub(super) fn read_files_and_input(
+    pub(super) fn read_files_and_input_mode(
         &self,
         stdin: bool,
         one: fn(Vec<PathBuf>) -> ReadFiles,

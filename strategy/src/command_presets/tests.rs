@@ -119,7 +119,7 @@ fn blocks_of_the_plain_run() {
         ("bowtie2 -x b -U 1.fq -p 2", Some(2), None),
     ] {
         let invocation = understood(given);
-        assert_eq!((invocation.threads, invocation.depends.block_bases(4)), (threads, block), "{given}");
+        assert_eq!((invocation.threads, invocation.depends.min_block_bases(4)), (threads, block), "{given}");
     }
     let least = |given| match understood(given).depends {
         ReadDependence::Blocks { min_reads: least_reads, numbered, .. } => (least_reads, numbered),

@@ -28,7 +28,7 @@ impl PipePacing {
 
     /// Returns how long to wait after `bytes` bytes were read: not at all if the pipe was at least half full, otherwise
     /// twice as long as before (at first [`MIN_PAUSE`]), up to the time in which a fast program fills half of the pipe.
-    pub(crate) fn pause_after_reading(&mut self, bytes: usize) -> Duration {
+    pub(crate) fn choose_pause_after_read(&mut self, bytes: usize) -> Duration {
         let longest = Duration::from_nanos(self.pipe_bytes as u64 / 2 * 1_000_000_000 / FAST_OUTPUT_BYTES_PER_S);
         self.pause = match 2 * bytes >= self.pipe_bytes {
             true => Duration::ZERO,
@@ -45,16 +45,16 @@ mod tests {
     #[test]
     fn an_empty_pipe_is_left_alone_for_longer_and_longer() {
         let mut pace = PipePacing::for_pipe_size(1 << 20);
-        let mut pauses = || (0..7).map(|_| pace.pause_after_reading(4096).as_micros()).collect::<Vec<_>>();
+        let mut pauses = || (0..7).map(|_| pace.choose_pause_after_read(4096).as_micros()).collect::<Vec<_>>();
         assert_eq!(pauses(), [250, 500, 1000, 2000, 4000, 8000, 8192]);
-        assert_eq!(pace.pause_after_reading(1 << 19), Duration::ZERO);
-        assert_eq!(pace.pause_after_reading(1 << 18), MIN_PAUSE);
+        assert_eq!(pace.choose_pause_after_read(1 << 19), Duration::ZERO);
+        assert_eq!(pace.choose_pause_after_read(1 << 18), MIN_PAUSE);
     }
 
     #[test]
     fn a_small_pipe_is_not_left_alone_until_it_is_full() {
         let mut pace = PipePacing::for_pipe_size(4096);
-        assert_eq!(pace.pause_after_reading(1).as_micros(), 32);
-        assert_eq!(pace.pause_after_reading(2048), Duration::ZERO);
+        assert_eq!(pace.choose_pause_after_read(1).as_micros(), 32);
+        assert_eq!(pace.choose_pause_after_read(2048), Duration::ZERO);
     }
 }

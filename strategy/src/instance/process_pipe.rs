@@ -26,7 +26,7 @@ impl<T: AsFd> ProcessPipe<T> {
     ///
     /// # Errors
     /// The operating system cannot set the blocking mode of the pipe.
-    pub(crate) fn set_up(pipe: T, process: Option<Arc<OwnedFd>>) -> io::Result<Self> {
+    pub(crate) fn from_pipe(pipe: T, process: Option<Arc<OwnedFd>>) -> io::Result<Self> {
         ioctl_fionbio(&pipe, process.is_some())?;
         Ok(ProcessPipe { pipe, process })
     }

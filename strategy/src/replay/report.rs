@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, average_of_other_aligners,
+    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, average_models_of_other_aligners,
     fit_aligners_of_server, list_published_cases, published_runs, server_model,
 };
 use crate::model::predict_run;
@@ -26,7 +26,7 @@ pub struct EvaluatedCase {
     pub model_choice: Strategy,
     /// Strategy that the model predicts to be the fastest with the mean parameters of the other aligners.
     pub choice_by_other_aligners: Strategy,
-    /// Strategy that each simple rule chooses, in the order of [`BaselineRule::ALL_RULES`].
+    /// Strategy that each simple rule chooses, in the order of [`BaselineRule::ALL_BASELINE_RULES`].
     pub rules: Vec<Strategy>,
     /// Results of the simulated races, one per seed.
     pub races: Vec<RaceOutcome>,
@@ -96,7 +96,7 @@ pub(crate) fn evaluate_cases(
     cases: Vec<PublishedCase>,
     rules: RaceRules,
 ) -> Result<Vec<EvaluatedCase>, Error> {
-    let others = average_of_other_aligners(fitted);
+    let others = average_models_of_other_aligners(fitted);
     let one = |case: PublishedCase| {
         let machine = server_model(&case.server)?;
         let unknown = || Error::Unknown { what: "aligner", name: case.workload.aligner.clone() };
@@ -110,7 +110,7 @@ pub(crate) fn evaluate_cases(
             fitted_server: from.to_owned(),
             model_choice: first(&ranked),
             choice_by_other_aligners: stranger,
-            rules: BaselineRule::ALL_RULES
+            rules: BaselineRule::ALL_BASELINE_RULES
                 .iter()
                 .map(|rule| rule.apply_rule(&case, &machine, app.index_bytes))
                 .collect(),
@@ -186,7 +186,7 @@ impl Display for AdvisorEvaluation {
         summary(f, "with pilots, both", self.judged.iter().map(EvaluatedCase::mean_race_regret))?;
         let strangers = self.judged.iter().map(|judged| judged.case.relative_regret(judged.choice_by_other_aligners));
         summary(f, "model only, aligner never seen", strangers)?;
-        for (n, rule) in BaselineRule::ALL_RULES.iter().enumerate() {
+        for (n, rule) in BaselineRule::ALL_BASELINE_RULES.iter().enumerate() {
             summary(
                 f,
                 rule.rule_name(),

@@ -117,7 +117,7 @@ impl BatchBroker {
     pub(super) fn stop_run(&self) {
         let mut state = self.lock_state();
         state.stopped = true;
-        state.processes.iter().filter_map(|process_state| process_state.process).for_each(Instance::kill_process);
+        state.processes.iter().filter_map(|process_state| process_state.process).for_each(Instance::kill_instance);
         self.changed.notify_all();
     }
 
@@ -126,7 +126,7 @@ impl BatchBroker {
         let mut state = self.lock_state();
         state.processes[instance].process = Some(process);
         if state.stopped {
-            Instance::kill_process(process);
+            Instance::kill_instance(process);
         }
     }
 
@@ -232,7 +232,7 @@ impl BatchBroker {
     }
 
     /// Prepares instance `instance` for a new process, which first gets the unfinished batches.
-    pub(crate) fn requeue_unfinished(&self, instance: usize) {
+    pub(crate) fn requeue_unfinished_batches(&self, instance: usize) {
         let process_state = &mut self.lock_state().processes[instance];
         let owed = std::mem::take(&mut process_state.unfinished).into_values().collect();
         *process_state = ProcessState { requeued: owed, ..ProcessState::default() };

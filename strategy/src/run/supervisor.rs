@@ -52,7 +52,7 @@ struct ProcessEnd {
 
 impl InstanceSupervisor<'_> {
     /// Runs processes of the instance until there are no more reads or the run ends.
-    pub(super) fn supervise(&self) -> InstanceSummary {
+    pub(super) fn supervise_instance(&self) -> InstanceSummary {
         let cpu_slot = &self.plan.cpu_slots[self.instance_index];
         let mut done = InstanceSummary {
             cpus: cpu_slot.cpus.to_string(),
@@ -87,7 +87,7 @@ impl InstanceSupervisor<'_> {
             if !again {
                 break;
             }
-            self.broker.requeue_unfinished(self.instance_index);
+            self.broker.requeue_unfinished_batches(self.instance_index);
         }
         if let (Some(counters), Some(pages)) = (&mut done.counters, &done.pages) {
             counters.keep_larger_resident_sample(&pages.all);
@@ -114,7 +114,7 @@ impl InstanceSupervisor<'_> {
     /// Runs one process from start to end.
     fn run_process(&self, mut instance: Instance) -> ProcessEnd {
         self.broker.register_process(self.instance_index, instance.process_id());
-        instance.start_sampling();
+        instance.start_resource_sampling();
         let depends = self.invocation().depends;
         let input_pipes = std::mem::take(&mut instance.input_pipes);
         let numbered = matches!(depends, ReadDependence::Blocks { numbered: true, .. }).then_some(self.block).flatten();
@@ -135,7 +135,7 @@ impl InstanceSupervisor<'_> {
             let mut taker = OutputReader::new(self, &instance, &sampler, numbered.is_some());
             let output_error = stdout.and_then(|stdout| taker.read_all(stdout).err());
             if output_error.is_some() {
-                Instance::kill_process(instance.process_id());
+                Instance::kill_instance(instance.process_id());
             }
             let status = instance.wait_for_exit();
             let output_error = match (&status, output_error) {
@@ -177,7 +177,7 @@ impl InstanceSupervisor<'_> {
         // A process that fails before its first record has a problem with its command or index, and would fail again.
         let by_itself = status.signal().is_none() && !ended.answered;
         let tied = self.invocation().depends == ReadDependence::AllEarlierReads;
-        let deaths = unfinished.iter().map(|batch| batch.count_failure()).max().unwrap_or(0);
+        let deaths = unfinished.iter().map(|batch| batch.count_process_failure()).max().unwrap_or(0);
         if by_itself || tied || deaths >= MAX_DEATHS || unfinished.is_empty() {
             let exit_reason = if deaths >= MAX_DEATHS {
                 format!("{exit_reason}, the second process over the same reads")
@@ -288,7 +288,7 @@ impl<'a> OutputReader<'a> {
             if self.answered {
                 self.sampler.sample_after_records();
             }
-            let pause = self.pace.pause_after_reading(n);
+            let pause = self.pace.choose_pause_after_read(n);
             if !pause.is_zero() {
                 thread::sleep(pause);
             }

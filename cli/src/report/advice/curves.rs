@@ -19,8 +19,8 @@ const TIME_TICKS_S: [f64; 27] = [
     0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 420.0, 600.0, 900.0, 1200.0, 1800.0,
     2700.0, 3600.0, 5400.0, 7200.0, 14_400.0, 28_800.0, 86_400.0, 172_800.0, 432_000.0,
 ];
-/// A curve with a single point is drawn as a short line: from this point to the point at its number of threads divided
-/// by this factor.
+/// A curve with a single point is drawn as a short horizontal line, from its number of threads divided by this factor
+/// to its number of threads.
 const SINGLE_POINT_STROKE_FACTOR: f64 = 1.04;
 
 /// Returns the strategies that the chart shows: the plain run, and those whose fastest prediction over all numbers of

@@ -8,7 +8,9 @@ use genuma_probe::profile::{
     MemoryLevel, MemoryLocation,
 };
 
-use super::findings::{MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::key_figures::{
+    MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name,
+};
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits as number};
 use crate::report::plot::{
     Axis, LegendKey, PlotArea, PlotPoint, PlotSize, SMALL_PLOT_SIZE, StackedHorizontalBar, horizontal_bar_chart,
@@ -58,8 +60,8 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let curves = f.local_latency_curves_of_first_node();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
     let (Some(x), Some(y)) = (
-        MinMedianMax::of_positive_values(all().map(|p| p.bytes as f64)),
-        MinMedianMax::of_positive_values(all().map(|p| p.latency.median)),
+        MinMedianMax::from_positive_values(all().map(|p| p.bytes as f64)),
+        MinMedianMax::from_positive_values(all().map(|p| p.latency.median)),
     ) else {
         return figure_without_plot("Latency by size", "No latency curve was measured.");
     };

@@ -1,6 +1,6 @@
 //! The HTML page `machine.html` of a machine profile that `genuma machine measure` wrote.
 
-mod findings;
+mod key_figures;
 mod text;
 mod drawing;
 mod heat_map;
@@ -21,7 +21,7 @@ use super::markup::{
     escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
     format_three_digits,
 };
-use findings::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name};
+use key_figures::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name};
 
 /// Returns the HTML page with style sheet, text, drawing, plots and tables. It contains no script.
 pub(crate) fn render_page(profile: &MachineProfile) -> String {
@@ -119,7 +119,7 @@ fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
         _ => tile("Remote latency", "none", "all memory is on one node"),
     }
     match f.base_and_huge_page_latencies() {
-        Some(g) if g.is_difference_significant() => tile(
+        Some(g) if g.is_huge_page_effect_significant() => tile(
             "Huge pages",
             &format!(
                 "{}{:.0}%",

@@ -6,8 +6,8 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::BandwidthKernel;
 
 use super::charts::{figure_without_plot, format_measurement, local_bandwidths_of_first_node};
-use super::findings::{ProfileKeyFigures, bandwidth_kernel_name};
 use super::heat_map::{HeatMap, HeatMapCell};
+use super::key_figures::{ProfileKeyFigures, bandwidth_kernel_name};
 use crate::report::markup::{format_count_with_noun, format_three_digits as number};
 use crate::report::plot::html_figure;
 

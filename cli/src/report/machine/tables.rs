@@ -5,7 +5,7 @@ use std::fmt::Write;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{Measurement, MeasurementUnit};
 
-use super::findings::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::key_figures::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_three_digits, group_thousands,
 };

@@ -4,7 +4,7 @@
 use genuma_machine::topology::TransparentHugePageMode;
 use genuma_probe::MachineProfile;
 
-use super::findings::{
+use super::key_figures::{
     BandwidthSaturation, BaseAndHugePageLatencies, MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name,
 };
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits};
@@ -24,7 +24,7 @@ pub(crate) fn machine_advice_section(profile: &MachineProfile) -> String {
         .filter(|(_, text)| !text.is_empty())
         .map(|(heading, text)| format!("<div><dt>{heading}</dt><dd>{text}</dd></div>"))
         .collect();
-    let caution = f.relative_spread_if_high().map_or(String::new(), |typical| {
+    let caution = f.median_relative_spread_if_high().map_or(String::new(), |typical| {
         format!(
             "<p class=\"caution\">The machine was busy while it was measured: half of a figure's repetitions typically miss it by more \
              than {:.0}%. Measure again on an idle machine before relying on what follows.</p>",
@@ -321,7 +321,7 @@ fn describe_huge_pages(f: ProfileKeyFigures) -> String {
 fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
     let (base, huge) = (format_three_digits(gain.base.median), format_three_digits(gain.huge.median));
     let percent = (gain.huge_page_latency_reduction().abs() * 100.0).round();
-    if !gain.is_difference_significant() {
+    if !gain.is_huge_page_effect_significant() {
         format!(
             "On huge pages a load from local memory takes {huge} ns, on base pages {base} ns: no difference that stands out from the spread."
         )
@@ -339,11 +339,11 @@ fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
 }
 
 fn describe_certainty(f: ProfileKeyFigures) -> String {
-    let all = f.all_measurements();
+    let all = f.measurements_without_latency_curves();
     let mut sentences: Vec<String> = Vec::new();
     let spread = |(_, m): &(String, genuma_probe::profile::Measurement)| m.median_absolute_deviation / m.median;
     if let (Some(typical), Some(worst)) = (
-        MinMedianMax::of_positive_values(all.iter().map(spread)),
+        MinMedianMax::from_positive_values(all.iter().map(spread)),
         all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))),
     ) {
         let fewest = all.iter().map(|(_, m)| m.repetitions).min().unwrap_or(0);

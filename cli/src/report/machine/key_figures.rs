@@ -20,7 +20,7 @@ pub(crate) struct MinMedianMax {
 impl MinMedianMax {
     /// Computes minimum, median and maximum of the values that are positive and finite. Other values stand for missing
     /// measurements. `None` if no value is positive and finite.
-    pub(crate) fn of_positive_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
+    pub(crate) fn from_positive_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -57,7 +57,7 @@ impl BaseAndHugePageLatencies {
 
     /// Returns whether the difference of the latencies is larger than the sum of both spreads, and larger than 1/30 of
     /// the latency with base pages.
-    pub(crate) fn is_difference_significant(&self) -> bool {
+    pub(crate) fn is_huge_page_effect_significant(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.median_absolute_deviation + self.huge.median_absolute_deviation
             && self.huge_page_latency_reduction().abs() > 1.0 / 30.0
@@ -130,7 +130,7 @@ impl<'a> ProfileKeyFigures<'a> {
         let pairs: BTreeSet<(u32, u32)> =
             self.0.latency.node_pairs.iter().map(|p| (p.cpu_node, p.memory_node)).collect();
         let pairs = pairs.into_iter().filter(|&(cpu, memory)| wanted(cpu, memory));
-        MinMedianMax::of_positive_values(
+        MinMedianMax::from_positive_values(
             pairs.filter_map(|(cpu, memory)| self.0.dram_latency_between(cpu, memory)).map(|m| m.median),
         )
     }
@@ -258,8 +258,8 @@ impl<'a> ProfileKeyFigures<'a> {
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
-    /// Returns the measurement with the highest bandwidth of any kernel except random and strided, whose bandwidth
-    /// counts whole cache lines. `None` without measurements.
+    /// Returns the measurement with the highest bandwidth of any kernel. Random and strided are left out, because their
+    /// bandwidth counts whole cache lines of which little is used. `None` without measurements.
     pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<MeasuredBandwidth<'a>> {
         let rates = self
             .successful_bandwidths()
@@ -286,7 +286,7 @@ impl<'a> ProfileKeyFigures<'a> {
         let pairs = |wanted: &dyn Fn(u32, u32) -> bool| {
             let all = own.iter().flat_map(|&cpu| self.nodes_with_memory().into_iter().map(move |m| (cpu, m)));
             let of = all.filter(|&(cpu, memory)| wanted(cpu, memory));
-            MinMedianMax::of_positive_values(
+            MinMedianMax::from_positive_values(
                 of.filter_map(|(cpu, m)| self.0.bandwidth_between(kernel, cpu, m)).map(|b| b.total.median),
             )
         };
@@ -368,16 +368,17 @@ impl<'a> ProfileKeyFigures<'a> {
     }
 
     /// Returns the median of the relative spreads (median absolute deviation over median) of
-    /// [`Self::all_measurements`], without those that are 0, if it is above 0.05, a sign that other programs used the
-    /// machine; otherwise `None`.
-    pub(crate) fn relative_spread_if_high(self) -> Option<f64> {
-        let spreads = self.all_measurements().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
-        MinMedianMax::of_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
+    /// [`Self::measurements_without_latency_curves`], without those that are 0, if it is above 0.05, a sign that other
+    /// programs used the machine; otherwise `None`.
+    pub(crate) fn median_relative_spread_if_high(self) -> Option<f64> {
+        let spreads =
+            self.measurements_without_latency_curves().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
+        MinMedianMax::from_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
     /// Returns the measurements of latency between nodes, of bandwidth and of latency under load with their names, for
     /// statements about the spread. Latency curves are left out.
-    pub(crate) fn all_measurements(self) -> Vec<(String, Measurement)> {
+    pub(crate) fn measurements_without_latency_curves(self) -> Vec<(String, Measurement)> {
         let p = self.0;
         let mut all = Vec::new();
         for x in &p.latency.node_pairs {

@@ -81,7 +81,7 @@ fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictio
     fill_dictionary(spec, scan, note.samples.len()).map_err(|error| match error.downcast_ref() {
         Some(Error::MemoryLimit { needed_bytes, .. }) => {
             let subject = format!("a dictionary of {} needs", args.table.display());
-            memory_limits::too_little_memory(memory, needed_bytes + reserved, &subject, None).into()
+            memory_limits::too_little_memory_error(memory, needed_bytes + reserved, &subject, None).into()
         }
         _ => error,
     })
