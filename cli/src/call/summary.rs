@@ -194,7 +194,7 @@ fn build_read_pileup(
     let recruits: Vec<PlacedRead> = locus
         .reads
         .chunk_by(|a, b| a.pair == b.pair)
-        .filter(|mates| mates.iter().any(|read| read.reaches(&finding.contig_range, pairs)))
+        .filter(|mates| mates.iter().any(|read| read.reaches_contig_range(&finding.contig_range, pairs)))
         .filter(|mates| {
             let pair = mates[0].pair;
             let supports = call.supporting_pairs.binary_search(&pair).is_ok();
@@ -206,7 +206,7 @@ fn build_read_pileup(
         .flatten()
         .copied()
         .collect();
-    let evidence = LocusEvidence::compute(&locus.contig, haplotypes.into(), &recruits, pairs, errors);
+    let evidence = LocusEvidence::from_placed_reads(&locus.contig, haplotypes.into(), &recruits, pairs, errors);
     let votes = evidence.molecule_votes(call.change_index).concat();
     let scene = PileupInput { contig: &locus.contig, change: finding, reads: &recruits, pairs, votes: &votes };
     build_pileup(&scene, |pair| evidence.molecule_assignment().is_duplicate(pair))

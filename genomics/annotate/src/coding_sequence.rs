@@ -53,7 +53,7 @@ pub(crate) fn offset_in_coding_sequence(coding: &CodingRegion, strand: Strand, p
     let before: usize = coding.parts[..part].iter().map(Range::len).sum::<usize>() + position - own.start;
     Some(match strand {
         Strand::Forward => before,
-        Strand::Reverse => coding.num_bases() - 1 - before,
+        Strand::Reverse => coding.num_coding_bases() - 1 - before,
     })
 }
 
@@ -71,7 +71,7 @@ impl CodingSequence {
     /// parts of its coding sequence overlap.
     pub(crate) fn from_transcript(transcript: &Transcript, contig: &[u8], code: GeneticCode) -> Option<CodingSequence> {
         let coding = transcript.coding.as_ref().filter(|coding| coding.has_disjoint_parts)?;
-        let span = coding.span();
+        let span = coding.coding_span();
         let outside: Vec<Range<usize>> = transcript
             .exons
             .iter()

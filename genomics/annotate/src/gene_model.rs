@@ -46,12 +46,12 @@ pub struct CodingRegion {
 
 impl CodingRegion {
     /// The range from the first base of the first coding range to the last base of the last one, introns included.
-    pub fn span(&self) -> Range<usize> {
+    pub fn coding_span(&self) -> Range<usize> {
         self.parts[0].start..self.parts[self.parts.len() - 1].end
     }
 
     /// Number of coding bases, at least 1.
-    pub fn num_bases(&self) -> usize {
+    pub fn num_coding_bases(&self) -> usize {
         self.parts.iter().map(Range::len).sum()
     }
 }
@@ -110,7 +110,7 @@ impl Transcript {
     /// Sort key by which the representative transcript of a gene comes first: MANE Select, then Ensembl canonical, then
     /// the longest coding sequence, then the longest transcript, then the ID.
     fn preference(&self) -> (TranscriptPreference, std::cmp::Reverse<usize>, std::cmp::Reverse<usize>, &str) {
-        let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_bases);
+        let coding_bases = self.coding.as_ref().map_or(0, CodingRegion::num_coding_bases);
         let bases = self.exons.iter().map(Range::len).sum();
         (self.tag, std::cmp::Reverse(coding_bases), std::cmp::Reverse(bases), &self.id)
     }

@@ -510,7 +510,7 @@ mod tests {
         let rows: Vec<String> = (0..model.transcripts.len())
             .map(|t| {
                 let of = &model.transcripts[t];
-                let coding = of.coding.as_ref().map(CodingRegion::num_bases);
+                let coding = of.coding.as_ref().map(CodingRegion::num_coding_bases);
                 format!("{} {} {} {:?} {:?}", model.gene_of_transcript(t).name, of.id, of.biotype, of.tag, coding)
             })
             .collect();

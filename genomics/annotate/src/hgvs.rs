@@ -135,7 +135,7 @@ fn exonic_offset(transcript: &Transcript, position: usize) -> usize {
 fn exonic_position(transcript: &Transcript, position: usize) -> String {
     let offset = exonic_offset(transcript, position);
     let Some(coding) = &transcript.coding else { return (offset + 1).to_string() };
-    let span = coding.span();
+    let span = coding.coding_span();
     let ends = match transcript.strand {
         Strand::Forward => [span.start, span.end - 1],
         Strand::Reverse => [span.end - 1, span.start],

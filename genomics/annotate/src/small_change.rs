@@ -264,7 +264,7 @@ impl Haplotype<'_> {
             into.insert(Consequence::CodingSequence);
             self.add_lost_start_or_stop(coding, range, into);
         }
-        let span = coding.span();
+        let span = coding.coding_span();
         let untranslated =
             |exon: &Range<usize>| [exon.start..exon.end.min(span.start), exon.start.max(span.end)..exon.end];
         for exon in &self.transcript.exons {
@@ -283,7 +283,7 @@ impl Haplotype<'_> {
     /// Adds `StartLost` or `StopLost` if a variant that extends beyond the coding sequence removes the start or the
     /// stop codon.
     fn add_lost_start_or_stop(&self, coding: &CodingRegion, range: &Range<usize>, into: &mut ConsequenceSet) {
-        let (span, strand) = (coding.span(), self.transcript.strand);
+        let (span, strand) = (coding.coding_span(), self.transcript.strand);
         let (before, after) =
             (range.start < span.start && overlap(range, &span), range.end > span.end && overlap(range, &span));
         let (start, stop) = match strand {

@@ -44,7 +44,7 @@ pub enum ReadingFrame {
 
 impl ReadingFrame {
     /// Name of the reading frame in the INFO fields of VCF files.
-    pub fn name(self) -> &'static str {
+    pub fn frame_name(self) -> &'static str {
         match self {
             ReadingFrame::InFrame => "in_frame",
             ReadingFrame::OutOfFrame => "out_of_frame",
@@ -223,7 +223,7 @@ impl KeptStart {
         let last = exons.iter().rposition(|exon| exon.start < kept.end && kept.start < exon.end)?;
         let phase = transcript.coding.as_ref().map_or(0, |coding| coding.phase);
         let coding_bases = coding_bases_within(transcript, &kept);
-        let all = transcript.coding.as_ref().map_or(0, |coding| coding.num_bases());
+        let all = transcript.coding.as_ref().map_or(0, |coding| coding.num_coding_bases());
         Some(KeptStart {
             exon: last + 1,
             is_in_exon: exons[last].contains(&end.position) && !is_exon_edge(&exons[last], end),
@@ -245,7 +245,7 @@ impl KeptEnd {
         // follows.
         let first = if own == 0 && !is_in_exon { (own + 1 < exons.len()).then_some(1)? } else { own };
         let coding = transcript.coding.as_ref();
-        let all = coding.map_or(0, |coding| coding.num_bases());
+        let all = coding.map_or(0, |coding| coding.num_coding_bases());
         let kept_exons: Range<usize> = match (transcript.strand, is_in_exon) {
             (_, true) => kept,
             (Strand::Forward, false) => exons[first].start..usize::MAX,
@@ -299,7 +299,7 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
     let affects_all_exons = transcript.exons.iter().all(|exon| range.start <= exon.start && exon.end <= range.end);
     let coding_bases = coding_bases_within(transcript, range);
     let keeps_ends = transcript.coding.as_ref().is_some_and(|coding| {
-        let span = coding.span();
+        let span = coding.coding_span();
         let outside = |position: usize| !range.contains(&position);
         outside(span.start) && outside(span.end - 1)
     });
@@ -390,7 +390,7 @@ impl StructuralEffect {
                 model.transcripts[second].id,
                 fusion.last_exon,
                 fusion.first_exon,
-                fusion.frame.name()
+                fusion.frame.frame_name()
             )
         };
         self.fusions.iter().map(value).collect()
@@ -404,7 +404,7 @@ impl StructuralEffect {
             let transcript = &model.transcripts[change.transcript];
             let gene = &model.gene_of_transcript(change.transcript).name;
             let (id, all) = (&transcript.id, transcript.exons.len());
-            Some(format!("{gene}|{id}|{first}-{last}|{all}|{}", change.frame.name()))
+            Some(format!("{gene}|{id}|{first}-{last}|{all}|{}", change.frame.frame_name()))
         };
         self.exon_changes.iter().filter_map(value).collect()
     }

@@ -197,7 +197,7 @@ fn explain_difference(
         return theirs.consequences.is_empty().then_some(DIFFERENCES[0]);
     };
     let edges: Vec<usize> = transcript.exons.iter().flat_map(|exon| [exon.start, exon.end]).collect();
-    let span = coding.span();
+    let span = coding.coding_span();
     let coding_edges = [span.start, span.end];
     let is_across = |edges: &[usize]| edges.iter().any(|&edge| start < edge && edge < end);
     let is_near = |edges: &[usize]| edges.iter().any(|&edge| start.abs_diff(edge) <= 3 || end.abs_diff(edge) <= 3);

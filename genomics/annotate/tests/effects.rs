@@ -135,7 +135,7 @@ fn kept_bases(made: &MadeGenome, transcript: &Transcript, keep: impl Fn(usize) -
 
 /// An intron that is followed by coding bases and preceded by some.
 fn coding_intron(transcript: &Transcript, random: &mut Random) -> Option<Range<usize>> {
-    let span = transcript.coding.as_ref()?.span();
+    let span = transcript.coding.as_ref()?.coding_span();
     let introns: Vec<Range<usize>> =
         transcript.introns().filter(|intron| span.start < intron.start && intron.end < span.end).collect();
     (!introns.is_empty()).then(|| introns[random.below(introns.len())].clone())

@@ -22,7 +22,7 @@ use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::SiteTally;
 use likelihood::ContaminationLikelihood;
 use site_rows::collect_undamaged_depth_rows;
-use somatic_spectrum::{SomaticSpectrum, select_likeliest, somatic_spectra};
+use somatic_spectrum::{SomaticSpectrum, select_likeliest_spectra, somatic_spectra};
 
 /// Share of another person's DNA in a sample, and the number of sites on which the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -114,15 +114,15 @@ fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal
             own.log_prior + likelihood.log_likelihood(foreign, densities, own, error_factor) + share_log_prior(*share)
         })
     };
-    let mut near = select_likeliest(somatic_spectra(het, is_normal), logs);
+    let mut near = select_likeliest_spectra(somatic_spectra(het, is_normal), logs);
     let other = CONTAMINATION_PARAMS
         .transition_share_grid
         .into_iter()
         .filter(|share| *share != CONTAMINATION_PARAMS.transition_share_grid[0]);
     let others = other
         .flat_map(|transitions| near.iter().map(move |own| SomaticSpectrum { transition_share: transitions, ..*own }));
-    near = select_likeliest(near.iter().copied().chain(others).collect(), logs);
-    near.push(SomaticSpectrum::NO_CHANGES);
+    near = select_likeliest_spectra(near.iter().copied().chain(others).collect(), logs);
+    near.push(SomaticSpectrum::NO_SOMATIC_CHANGES);
     near
 }
 

@@ -112,9 +112,9 @@ pub(crate) struct ContaminationModelParams {
     /// Substitution classes with an error rate below this value are never left out. Unit: errors per base. Source:
     /// empirical; not fitted. If higher: more damaged classes are used.
     pub(crate) always_used_error_rate: f64,
-    /// Maximum share of the sites with one read of the minor allele in the other sample that may be foreign alleles
-    /// (formula 8). Unit: share of sites. Source: chosen (keeps the likelihood finite). If higher: more of these sites
-    /// may be foreign.
+    /// Of the sites at which one read of the other sample has the minor allele: maximum share that may be foreign
+    /// alleles (formula 8). Unit: share of sites. Source: chosen (keeps the likelihood finite). If higher: more of
+    /// these sites may be foreign.
     pub(crate) max_foreign_shared_site_share: f64,
     /// Maximum number of reads of the minor allele in this sample at sites with a read of it in the other sample
     /// (formula 8). Unit: reads. Source: chosen (with more, the allele may be inherited and by chance or loss rare in

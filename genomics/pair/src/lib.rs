@@ -22,6 +22,7 @@ pub mod copy_number;
 pub mod coverage;
 pub mod root_depths;
 mod purity_params;
+mod beta_binomial;
 pub mod segments;
 mod copy_states;
 pub mod non_somatic;

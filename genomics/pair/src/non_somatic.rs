@@ -36,7 +36,7 @@ pub(crate) struct NonSomaticModel {
 impl NonSomaticModel {
     /// Builds the model for changes with at least `PURITY_PARAMS.min_change_reads` molecules in the tumour and none in
     /// the normal. `normal_depths` is the depth of the normal at each change.
-    pub fn build(normal_depths: &[u32], context: &NonSomaticModelInputs<'_>) -> NonSomaticModel {
+    pub fn from_normal_depths(normal_depths: &[u32], context: &NonSomaticModelInputs<'_>) -> NonSomaticModel {
         // The last entry is for this depth and more.
         let last = context.zygosity_counts.len().saturating_sub(1);
         let depths = || normal_depths.iter().map(|depth| (*depth as usize).min(last));
@@ -146,7 +146,8 @@ mod tests {
             zygosities[depth] = [sites, 1_024.0];
         }
         let all: Vec<u32> = (0..40).map(|i| if i < 16 { 8 } else { 12 }).collect();
-        let others = NonSomaticModel::build(&all, &NonSomaticModelInputs { zygosity_counts: &zygosities, ..NONE });
+        let others =
+            NonSomaticModel::from_normal_depths(&all, &NonSomaticModelInputs { zygosity_counts: &zygosities, ..NONE });
         // Of 40 changes 8.5 are expected to be inherited, so 31.5 are somatic, a quarter of them at depth 8.
         let chances = [8, 12, 15, 20].map(|depth| others.missed_germline_probability(depth));
         let expected = [8.0 / (8.0 + 31.5 / 4.0), 0.5 / (0.5 + 31.5 * 0.75), 0.0, 0.0];
@@ -154,7 +155,7 @@ mod tests {
             assert!((chance - expected).abs() < 1e-9, "{chances:?}, not {expected}");
         }
         // A call has removed inherited alleles already.
-        assert_eq!(NonSomaticModel::build(&all, &NONE).missed_germline_probability(8), 0.0);
+        assert_eq!(NonSomaticModel::from_normal_depths(&all, &NONE).missed_germline_probability(8), 0.0);
     }
 
     #[test]
@@ -168,7 +169,7 @@ mod tests {
             tumour_depths: &depths,
             ..NONE
         };
-        let model = NonSomaticModel::build(&all, &context);
+        let model = NonSomaticModel::from_normal_depths(&all, &context);
         // 650 sites with 2 of 40 molecules on average, of which 13.8 % show at least four, and 175 sites with four,
         // of which 57.7 % do.
         let [half, whole] = [650.0 * 0.138_149, 175.0 * 0.576_869];
@@ -179,11 +180,11 @@ mod tests {
         assert!((likeliest.0 - (half + whole) / 600.0).abs() < 1e-4, "{likeliest:?}");
         // The number of sites that a call examined is unknown: any share is possible.
         assert_eq!(
-            NonSomaticModel::build(&all, &NonSomaticModelInputs { zygosity_counts: &[], ..context })
+            NonSomaticModel::from_normal_depths(&all, &NonSomaticModelInputs { zygosity_counts: &[], ..context })
                 .foreign_share_priors
                 .len(),
             PURITY_PARAMS.foreign_share_grid.len()
         );
-        assert_eq!(NonSomaticModel::build(&all, &NONE).foreign_share_priors, [(0.0, 0.0)]);
+        assert_eq!(NonSomaticModel::from_normal_depths(&all, &NONE).foreign_share_priors, [(0.0, 0.0)]);
     }
 }

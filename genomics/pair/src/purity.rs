@@ -97,15 +97,20 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
         return none(why);
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
-    let mut balances = MinorShareLikelihoodCache::with_max_depth(deepest as usize, varies);
+    let mut balances = MinorShareLikelihoodCache::with_max_site_depth(deepest as usize, varies);
     let segmentation = segment_genome(&het, evidence.root_depths, &mut balances, evidence.root_bases);
     let segments = &segmentation.segments;
     let called = evidence.context.zygosity_counts.is_empty();
     // A call counts molecules more precisely than a sketch.
     let sketched = PURITY_PARAMS.sketched_overdispersion_factor * varies;
     let own_varies = if called { PURITY_PARAMS.called_overdispersion } else { sketched };
-    let changes =
-        SomaticChangeModel::build(evidence.changes, &evidence.context, segments, evidence.root_bases, own_varies);
+    let changes = SomaticChangeModel::from_changes(
+        evidence.changes,
+        &evidence.context,
+        segments,
+        evidence.root_bases,
+        own_varies,
+    );
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= PURITY_PARAMS.min_het_sites;
     let none = |why: &str| PurityPloidyEstimate {
         changes: changes.count.round() as u64,
@@ -113,8 +118,8 @@ pub(crate) fn estimate_purity_ploidy(evidence: &PurityEvidence<'_>) -> PurityPlo
         profile: CopyNumberProfile::from_segmentation(&segmentation, evidence.contig_names, &[]),
         ..none(why)
     };
-    let no_changes = SomaticChangeModel::build(&[], &evidence.context, segments, evidence.root_bases, 0.0);
-    let model = PurityModel::build(
+    let no_changes = SomaticChangeModel::from_changes(&[], &evidence.context, segments, evidence.root_bases, 0.0);
+    let model = PurityModel::from_segments_and_changes(
         segments,
         if changes.count.round() < PURITY_PARAMS.min_changes[usize::from(!called)] { &no_changes } else { &changes },
     );
@@ -186,7 +191,7 @@ fn find_near_fits(model: &PurityModel<'_>, fits: &[PurityFit], best: &PurityFit)
 struct FitIntervals {
     purity: Estimate,
     ploidy: Estimate,
-    /// Largest minus smallest LOH fraction of these fits.
+    /// Largest minus smallest LOH fraction of the fits that are about as likely as the best.
     loh_spread: f64,
 }
 

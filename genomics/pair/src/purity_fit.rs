@@ -94,7 +94,7 @@ impl StateSum {
 
 impl<'a> PurityModel<'a> {
     /// Prepares the model for the given segments and somatic changes.
-    pub fn build(segments: &'a [Segment], changes: &'a SomaticChangeModel) -> PurityModel<'a> {
+    pub fn from_segments_and_changes(segments: &'a [Segment], changes: &'a SomaticChangeModel) -> PurityModel<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
         let mean =
             segments.iter().map(|segment| segment.weight * segment.depth_ratio).sum::<f64>() / weight.max(MIN_DIVISOR);

@@ -4,7 +4,8 @@
 //! Each contig is divided into bins with about the same number of roots. Of all ways to join neighbouring bins to
 //! segments the likeliest one is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
 
-use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG, log_factorials};
+use crate::beta_binomial::BetaBinomial;
+use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
 use crate::site_tally::TwoAlleleSite;
@@ -45,7 +46,7 @@ pub(crate) struct MinorShareLikelihoodCache {
 impl MinorShareLikelihoodCache {
     /// Creates an empty cache for sites of at most `max_depth` reads. `overdispersion` is the variance of the allele
     /// share beyond binomial, as a fraction of the largest possible variance.
-    pub(crate) fn with_max_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
+    pub(crate) fn with_max_site_depth(max_depth: usize, overdispersion: f64) -> MinorShareLikelihoodCache {
         let known = vec![None; (max_depth + 1) * (max_depth + 1)];
         MinorShareLikelihoodCache {
             distribution: BetaBinomial::with_max_trials(max_depth, overdispersion),
@@ -59,54 +60,13 @@ impl MinorShareLikelihoodCache {
         self.cache[k * (draws.max_n + 1) + n].get_or_insert_with(|| {
             Box::new(std::array::from_fn(|i| {
                 // docs/model/purity_ploidy.md (3)
-                let both = draws.log_probability(i, k, n).exp()
-                    + draws.log_probability(2 * NUM_MINOR_SHARE_STEPS - i, k, n).exp();
+                let both = draws.log_pmf(i, k, n).exp() + draws.log_pmf(2 * NUM_MINOR_SHARE_STEPS - i, k, n).exp();
                 let both = both * if 2 * k == n { 0.5 } else { 1.0 };
                 ((1.0 - PURITY_PARAMS.outlier_site_share) * both
                     + PURITY_PARAMS.outlier_site_share * 2.0 / (n + 2) as f64)
                     .ln()
             }))
         })
-    }
-}
-
-/// Natural-log probabilities of the beta-binomial distribution, for a grid of mean shares.
-pub(crate) struct BetaBinomial {
-    max_n: usize,
-    log_factorials: Vec<f64>,
-    /// For each mean share of the grid, and for each k: sum of the logarithms of the first k factors of the rising
-    /// factorial.
-    rising_log_sums: Vec<Vec<f64>>,
-}
-
-impl BetaBinomial {
-    /// The distribution for up to `max_n` trials. `overdispersion` is between 0 (binomial) and 1.
-    pub(crate) fn with_max_trials(max_n: usize, overdispersion: f64) -> BetaBinomial {
-        let sums_of = |share: f64| {
-            let mut sum = 0.0;
-            let mut sums = vec![0.0];
-            for i in 0..max_n {
-                sum += (share * (1.0 - overdispersion) + i as f64 * overdispersion).ln();
-                sums.push(sum);
-            }
-            sums
-        };
-        // Clamped, as a base may be wrong. The last entry normalises the others.
-        let share = |i: usize| {
-            (i as f64 / (2 * NUM_MINOR_SHARE_STEPS) as f64)
-                .clamp(PURITY_PARAMS.allele_share_limits[0], PURITY_PARAMS.allele_share_limits[1])
-        };
-        let sums = (0..=2 * NUM_MINOR_SHARE_STEPS).map(|i| sums_of(share(i))).chain([sums_of(1.0)]).collect();
-        BetaBinomial { max_n, log_factorials: log_factorials(max_n), rising_log_sums: sums }
-    }
-
-    /// Natural logarithm of the probability of `k` successes in `n` draws, for the mean share `i / (2 *
-    /// NUM_MINOR_SHARE_STEPS)`.
-    pub fn log_probability(&self, i: usize, k: usize, n: usize) -> f64 {
-        // docs/model/purity_ploidy.md (4)
-        let choose = self.log_factorials[n] - self.log_factorials[k] - self.log_factorials[n - k];
-        choose + self.rising_log_sums[i][k] + self.rising_log_sums[2 * NUM_MINOR_SHARE_STEPS - i][n - k]
-            - self.rising_log_sums[2 * NUM_MINOR_SHARE_STEPS + 1][n]
     }
 }
 
@@ -129,9 +89,7 @@ pub(crate) fn estimate_overdispersion(normal: impl Iterator<Item = [u32; 2]>) ->
         let draws = BetaBinomial::with_max_trials(counts.len(), varies);
         let of = |(n, own): (usize, &Vec<f64>)| -> f64 {
             let chosen = |k: &usize| 4 * k >= n && *k >= 3;
-            let each = |k: usize| {
-                draws.log_probability(NUM_MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 }
-            };
+            let each = |k: usize| draws.log_pmf(NUM_MINOR_SHARE_STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 };
             let all: f64 = (0..=n / 2).filter(chosen).map(each).sum();
             let any = odd / (0..=n / 2).filter(chosen).count().max(1) as f64;
             let seen = own.iter().enumerate().filter(|(k, sites)| chosen(k) && **sites > 0.0);

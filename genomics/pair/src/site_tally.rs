@@ -38,7 +38,8 @@ const SINGLE_COPY_CHECK_HASH_MODULUS: u64 = 128;
 /// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
 /// hashes. Chosen: enough for purity and segmentation, at bounded memory.
 pub(crate) const MAX_LISTED_SITES: usize = 100_000;
-/// Number of GC classes of roots: 0 to 32 bases that are G or C.
+/// Number of GC classes of roots, by the number of bases that are G or C. A root has at most 30 bases, so the last two
+/// classes stay empty.
 pub(crate) const NUM_GC_CLASSES: usize = 33;
 
 /// The six classes of base substitutions, by the pyrimidine of the true base pair; each counts both strands.

@@ -1,11 +1,12 @@
 //! Likelihood of the read fractions (variant allele fractions) of somatic changes, as a function of purity and copy
 //! numbers.
 
+use crate::beta_binomial::BetaBinomial;
 use crate::confidence_interval::MIN_DIVISOR;
 use crate::copy_states::CopyState;
 use crate::non_somatic::{NonSomaticModel, NonSomaticModelInputs, allele_detection_probability};
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{self, BetaBinomial, OptionalGenomePosition, Segment};
+use crate::segments::{self, OptionalGenomePosition, Segment};
 
 /// A somatic change of the tumour with the molecule counts from which purity is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl SomaticChangeModel {
     /// `PURITY_PARAMS.min_change_reads` molecules are left out. Two changes at most `bases + 1` apart are one position
     /// seen from the roots on both sides; `bases` is the length of a root. `overdispersion` is the variance of the read
     /// fractions beyond binomial, as a fraction of the largest possible variance.
-    pub fn build(
+    pub fn from_changes(
         changes: &[SomaticChange],
         context: &NonSomaticModelInputs<'_>,
         segments: &[Segment],
@@ -79,8 +80,10 @@ impl SomaticChangeModel {
                 1.0 / (1.0 + like(i.checked_sub(1)) + like(Some(i + 1)))
             })
             .collect();
-        let non_somatic =
-            NonSomaticModel::build(&changes.iter().map(|change| change.normal_depth).collect::<Vec<_>>(), context);
+        let non_somatic = NonSomaticModel::from_normal_depths(
+            &changes.iter().map(|change| change.normal_depth).collect::<Vec<_>>(),
+            context,
+        );
         let own = changes
             .iter()
             .zip(&weights)
@@ -224,11 +227,10 @@ fn fraction_log_likelihoods([without, with]: [u32; 2], draws: &BetaBinomial) -> 
     (0..=NUM_FRACTION_STEPS)
         .map(|i| {
             // docs/model/purity_ploidy.md (14)
-            let missed: f64 = (0..(PURITY_PARAMS.min_change_reads as usize).min(n))
-                .map(|k| draws.log_probability(i, k, n).exp())
-                .sum();
-            (draws.log_probability(i, with as usize, n)
-                - (1.0 - missed).max(PURITY_PARAMS.min_detection_probability).ln()) as f32
+            let missed: f64 =
+                (0..(PURITY_PARAMS.min_change_reads as usize).min(n)).map(|k| draws.log_pmf(i, k, n).exp()).sum();
+            (draws.log_pmf(i, with as usize, n) - (1.0 - missed).max(PURITY_PARAMS.min_detection_probability).ln())
+                as f32
         })
         .collect()
 }

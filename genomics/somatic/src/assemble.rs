@@ -287,7 +287,9 @@ impl GroupReads<'_> {
         // The sequence that begins here may occur at other loci too, such as bases that both sides of a translocation
         // have. Then reads of all loci meet in it and may outnumber those of this locus.
         let (consensus_of_stack, seed_consensus) = match seed_consensus {
-            Some(seed_consensus) if !seed_consensus.branches_in_range(&stacked_reads, &all) => (all, seed_consensus),
+            Some(seed_consensus) if !seed_consensus.has_branch_in_trusted_range(&stacked_reads, &all) => {
+                (all, seed_consensus)
+            }
             seed_consensus => {
                 let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
                 let stack: Vec<(i32, &OwnedRead)> = stacked_reads.iter().map(StackedRead::start_and_read).collect();

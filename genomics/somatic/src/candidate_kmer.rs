@@ -110,8 +110,8 @@ struct JointCounts {
 /// Largest ratio, in percent, of the allele fraction in the normal to that in the tumour at which an allele may be
 /// somatic. Chosen: above it, somatic and germline alleles cannot be distinguished at usual depth.
 const MAX_TUMOUR_IN_NORMAL_PERCENT: u8 = 40;
-/// Number of standard deviations (Poisson) by which the count in the normal may exceed the count that is expected from
-/// tumour cells in the normal. Chosen: one allele in a hundred has more.
+/// Number of standard deviations (Poisson) by which the count in the normal may exceed, in addition to one, the count
+/// expected from tumour cells in the normal. Chosen: fewer than one allele in a hundred has more.
 const TUMOUR_IN_NORMAL_DEVIATIONS: f64 = 2.5;
 /// Maximum count of a somatic allele in the normal, as a share of the expected count of a germline allele. Chosen: at a
 /// depth of 30 only one germline allele in a hundred has a lower count.

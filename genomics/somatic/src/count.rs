@@ -54,7 +54,9 @@ use library_sketches::LibrarySketches;
 pub use packed_reads_budget::{
     PACKED_READS_LEDGER_LINE, forecast_counting_resources, packed_reads_budget_bytes, scratch_bytes_for_packed_reads,
 };
-use packed_reads_budget::{PIPED_PACKED_READS_SHARE, PackedReadsOutcome, num_partitions, pipe_scratch_error};
+use packed_reads_budget::{
+    PIPED_PACKED_READS_SHARE, PackedReadsOutcome, min_partitions_for_samples, pipe_scratch_error,
+};
 use pair_processor::{PairProcessor, ReadStats, collect_read_stats};
 pub use partition_result::PartitionCountResult;
 use partition_result::{TotalsBySample, merge_all_partitions};
@@ -236,12 +238,12 @@ impl CountingUnit<'_> {
         if piped && !matches!(packed_outcome, PackedReadsOutcome::Complete(_)) {
             return Err(pipe_scratch_error(Some(all.totals.bases.iter().sum())));
         }
-        Ok(self.finish(all, parts, packed_outcome))
+        Ok(self.build_counting_result(all, parts, packed_outcome))
     }
 
     /// Number of partitions that will probably suffice.
     fn num_partitions(&self, expected: &ExpectedKmers) -> Result<u32, Error> {
-        num_partitions(&self.params, self.samples.num_samples(), expected).ok_or_else(|| {
+        min_partitions_for_samples(&self.params, self.samples.num_samples(), expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would need more than {MAX_PARTITIONS} passes over all reads: set --scratch {}G or more, or raise --memory",
                 expected.super_kmer_bytes as f64 / 1e9,
@@ -358,7 +360,7 @@ impl CountingUnit<'_> {
         let selectors = OnceLock::new();
         // Every pass would make the same sketch, so only the first partition makes it.
         let sketches = (partition.number() == 0 || models.is_none()).then(|| self.new_sketches());
-        let mut library = models.map_or_else(LibrarySketches::default, LibrarySketches::from_models);
+        let mut library = models.map_or_else(LibrarySketches::default, LibrarySketches::without_sketches);
         let (counted, recorders_by_thread) = genuma_kmers::count(
             self.lanes,
             &params,
@@ -503,7 +505,7 @@ impl CountingUnit<'_> {
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let (selectors, recorded) = (OnceLock::new(), self.choose_recorded_kmers()?);
         let mut stats = ReadStats::with_samples(self.samples.num_samples());
-        scattered.iter().for_each(|(one, _)| stats.add(&one.read_stats));
+        scattered.iter().for_each(|(one, _)| stats.merge_stats(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
         let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_hints());
@@ -529,7 +531,7 @@ impl CountingUnit<'_> {
         // The candidates of each partition are sorted, but not those of all together.
         all.candidates.sort_unstable();
         self.drop_reference_kmers(&mut all)?;
-        Ok(self.finish(all, parts, PackedReadsOutcome::PerShard))
+        Ok(self.build_counting_result(all, parts, PackedReadsOutcome::PerShard))
     }
 
     /// Removes novel k-mers that the reference contains: they are not somatic, only missing in the normal. Does nothing
@@ -548,7 +550,7 @@ impl CountingUnit<'_> {
         let mut novel: Vec<u64> =
             candidates.iter().filter(|candidate| !candidate.is_branching()).map(|candidate| candidate.kmer).collect();
         novel.dedup();
-        let lookup = KmerLookup::build(self.params.k, novel.iter().copied());
+        let lookup = KmerLookup::from_kmer_iter(self.params.k, novel.iter().copied());
         let known = find_reference_kmers(path, &lookup, self.params.threads, &meter)?;
         result.reference_kmers += known.iter().filter(|&&known| known).count() as u64;
         let mut rank = 0;

@@ -510,12 +510,12 @@ impl TaskRunner<'_> {
             let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
             let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
-            let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
+            let seen = RecruitingKmerCounts::zero_counts(&index, self.call.samples.num_samples());
             let writer = locus_ranges::RecruitedPairBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
-            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.load_counts() })
+            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.counts_by_rank_and_sample() })
         })
     }
 
@@ -532,7 +532,7 @@ impl TaskRunner<'_> {
         let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
         let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
-        let seen = RecruitingKmerCounts::zero(&index, self.call.samples.num_samples());
+        let seen = RecruitingKmerCounts::zero_counts(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;

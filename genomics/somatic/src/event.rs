@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::allele_kind_odds::probability_of_log_odds;
 use crate::change::{
     self, Breakend, Change, MAX_SAME_BREAKEND_DISTANCE_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
     change_sort_position, is_same_breakpoint, is_small_variant,
@@ -16,7 +17,6 @@ use crate::genotype::{
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::inserted_element::InsertedElement;
 use crate::locus::VariantCall;
-use crate::mixture::probability_of_log_odds;
 use crate::pcr_errors;
 use crate::shared_alleles;
 use genuma_reads::TrimCounts;
@@ -177,7 +177,7 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
         _ => return false,
     };
     let support = &call.genotype.tumour;
-    let all = support.depth().max(call.tumour_molecules);
+    let all = support.num_informative_molecules().max(call.tumour_molecules);
     let has_one_strand = support.forward == 0 || support.forward == support.alternative;
     support.alternative <= limit.max_molecules
         || f64::from(support.alternative) < limit.min_share * f64::from(all)
@@ -433,7 +433,7 @@ pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome
     if !is_any_written {
         return;
     }
-    let rank = |event: &Event| event.calls[0].genotype.rank();
+    let rank = |event: &Event| event.calls[0].genotype.sort_key_best_first();
     let place = |event: &Event| change_sort_position(&event.calls[0].change);
     events.sort_by(|a, b| {
         let by_change = || a.calls[0].change.cmp(&b.calls[0].change);

@@ -13,9 +13,6 @@ use std::collections::HashSet;
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{Change, is_substitution};
-use crate::duplication_depth::{
-    self, UnchangedAlleleEnds, is_evenly_selected, num_unchanged_molecules, select_evenly_spaced,
-};
 use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::{self, Haplotype};
 use crate::molecule::MoleculeAssignment;
@@ -26,6 +23,9 @@ use crate::recruit::RecruitedPair;
 use crate::repeat_length_change::{self, RepeatLengthChange};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
+use crate::unchanged_allele_ends::{
+    self, UnchangedAlleleEnds, is_evenly_selected, num_unchanged_molecules, select_evenly_spaced,
+};
 use genuma_reads::NORMAL_SAMPLE;
 
 /// Evidence of reads for all changes of one contig.
@@ -53,7 +53,7 @@ pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
 
 impl<'a> LocusEvidence<'a> {
     /// Computes the likelihood of each read on each of the `haplotypes`. The first haplotype is the contig itself.
-    pub fn compute(
+    pub fn from_placed_reads(
         contig: &'a AlignedContig,
         haplotypes: Cow<'a, [Haplotype]>,
         placed_reads: &'a [PlacedRead],
@@ -219,7 +219,7 @@ impl<'a> LocusEvidence<'a> {
         };
         let mut votes: Vec<Vec<MoleculeVote>> = (0..).zip(votes).map(by_molecule).collect();
         if length.is_none() {
-            if let Some(stretch) = UnchangedAlleleEnds::from_tandem_duplication(contig_change, self.contig) {
+            if let Some(stretch) = UnchangedAlleleEnds::ends_of_tandem_duplication(contig_change, self.contig) {
                 self.count_unchanged_molecules(&stretch, error_probability, &mut votes);
             } else {
                 self.limit_votes_to_one_end(contig_change, &mut votes);
@@ -233,8 +233,8 @@ impl<'a> LocusEvidence<'a> {
     /// of molecules that cross one end. For a deletion or junction these are votes for the unchanged allele, for an
     /// insertion votes for the insertion.
     fn limit_votes_to_one_end(&self, f: &ContigChange, votes: &mut [Vec<MoleculeVote>]) {
-        let unchanged = duplication_depth::ends_of_deletion_or_junction(f);
-        if unchanged.is_none() && !duplication_depth::is_long_insertion(f) {
+        let unchanged = unchanged_allele_ends::ends_of_deletion_or_junction(f);
+        if unchanged.is_none() && !unchanged_allele_ends::is_long_insertion(f) {
             return;
         }
         let is_of_allele = |vote: &MoleculeVote| match unchanged {
@@ -249,7 +249,9 @@ impl<'a> LocusEvidence<'a> {
                 Some(ends) => {
                     ends.read_overhangs_at_ends(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
                 }
-                None => duplication_depth::insertion_ends_crossed(f, likelihoods.starts[0], likelihoods.read.seq.len()),
+                None => {
+                    unchanged_allele_ends::insertion_ends_crossed(f, likelihoods.starts[0], likelihoods.read.seq.len())
+                }
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (molecules, _) in crossing[sample].iter_mut().zip(crossed).filter(|(_, crossed)| *crossed) {
@@ -260,7 +262,7 @@ impl<'a> LocusEvidence<'a> {
             let own: Vec<u32> = votes.iter().filter(|vote| is_of_allele(vote)).map(|vote| vote.pair).collect();
             let at_end = crossing.each_ref().map(|end| own.iter().filter(|pair| end.contains(*pair)).count());
             let at_any = own.iter().filter(|pair| crossing.iter().any(|end| end.contains(*pair))).count();
-            let counted = duplication_depth::mean_molecules_crossing_one_end(own.len(), at_end, at_any);
+            let counted = unchanged_allele_ends::mean_molecules_crossing_one_end(own.len(), at_end, at_any);
             for (i, vote) in votes.iter_mut().filter(|vote| is_of_allele(vote)).enumerate() {
                 vote.counts_in_fraction = is_evenly_selected(i, own.len(), counted);
             }

@@ -32,7 +32,7 @@ impl ExplanationMethod {
     }
 }
 
-/// An explanation of a contig by changes of the genome, with its cost.
+/// Method, cost and number of changes of an explanation of a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// Method by which the changes were found.

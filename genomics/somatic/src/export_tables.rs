@@ -119,7 +119,8 @@ pub fn build_maf_table(
         let genotype = &record.genotype;
         let one = [TumourSupport { support: genotype.tumour, has: true }];
         let tumours = if genotype.tumours.is_empty() { &one } else { &genotype.tumours[..] };
-        let counts = |s: &AlleleSupport| format!("{}\t{}\t{}", s.depth(), s.reference, s.alternative);
+        let counts =
+            |s: &AlleleSupport| format!("{}\t{}\t{}", s.num_informative_molecules(), s.reference, s.alternative);
         for (name, own) in samples.tumour_names().iter().zip(tumours).filter(|(_, own)| own.has) {
             let chrom = &genome.contigs[record.chrom].name;
             let (normal, of_normal) = match samples.has_normal() {

@@ -85,7 +85,7 @@ pub struct FinishedCall {
     pub targets: Option<TargetsWithDepths>,
 }
 
-/// Input of the genotyping unit.
+/// The genotyping unit with its input, ready to run.
 pub(crate) struct GenotypingUnit<'a> {
     /// Names of the normal and the tumours.
     pub samples: &'a SampleNames,
@@ -335,7 +335,7 @@ impl GenotypingPasses<'_> {
     ) -> Result<ErrorModel, Error> {
         let (threads, n) = (self.resources.threads, ranges.loci().len());
         let error_rate = SamplePairLibraryProperties::highest_error_rate(&counts.library_models);
-        let mut bases = sequencing_errors::BaseErrorCounts::zero(self.num_samples);
+        let mut bases = sequencing_errors::BaseErrorCounts::zero_counts(self.num_samples);
         let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
         let mut homopolymers = ShortHomopolymerReadCounts::default();
         ranges.for_each_range(|loci, contigs, pairs| {

@@ -216,7 +216,7 @@ impl<'a> GroupAssembler<'a> {
         };
 
         let kmers = group_by_kmer(&candidates).count();
-        let molecule_counts = KmerMoleculeCounts::zeroed(kmers, tumours);
+        let molecule_counts = KmerMoleculeCounts::zero_counts(kmers, tumours);
         let counts = self.for_each_bucket(|mut all, bucket| {
             for shard in &self.shards {
                 all.append(&mut shard.read_bucket(bucket)?);

@@ -33,7 +33,7 @@ pub struct KmerLookup {
     sieve: MinimizerFilter,
 }
 
-/// Buffers of one thread for searching, reused between sequences.
+/// Buffers with which one thread looks up the k-mers of sequences; reused for the next sequence.
 #[derive(Debug)]
 pub struct KmerLookupBuffers {
     sifter: MinimizerFilterScratch,
@@ -61,11 +61,11 @@ impl KmerLookupBuffers {
 
 impl KmerLookup {
     /// Builds the lookup for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
-    pub fn build(k: u32, kmers: impl Iterator<Item = u64>) -> KmerLookup {
+    pub fn from_kmer_iter(k: u32, kmers: impl Iterator<Item = u64>) -> KmerLookup {
         KmerLookup::from_kmers(k, kmers.collect())
     }
 
-    /// Builds the lookup from distinct, canonical k-mers of `k` bases (17 to 32), and keeps them.
+    /// Builds the lookup from distinct, canonical k-mers of `k` bases (17 to 32), without copying them.
     pub fn from_kmers(k: u32, kmers: Vec<u64>) -> KmerLookup {
         KmerLookup { k, sieve: MinimizerFilter::from_kmers(k, kmers.iter().copied()), map: KmerMap::from_kmers(kmers) }
     }
@@ -157,7 +157,7 @@ mod tests {
             let mut searched: Vec<u64> = kmers(&seq, k).step_by(97).map(|(_, kmer)| kmer.canonical()).collect();
             searched.sort_unstable();
             searched.dedup();
-            let lookup = KmerLookup::build(k, searched.iter().copied());
+            let lookup = KmerLookup::from_kmer_iter(k, searched.iter().copied());
             let (mut found, mut scratch) = (Vec::new(), lookup.allocate_lookup_buffers());
             lookup.find_kmers(&seq, &mut scratch, &mut found);
             let expected: Vec<KmerHit> = kmers(&seq, k)

@@ -91,10 +91,10 @@ pub fn find_candidates_in_read(
 /// `candidates` must be sorted.
 pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLookup {
     if candidates.windows(2).all(|two| two[0].kmer != two[1].kmer) {
-        return KmerLookup::build(k, candidates.iter().map(|candidate| candidate.kmer));
+        return KmerLookup::from_kmer_iter(k, candidates.iter().map(|candidate| candidate.kmer));
     }
     let distinct: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
-    KmerLookup::build(k, distinct.iter().copied())
+    KmerLookup::from_kmer_iter(k, distinct.iter().copied())
 }
 
 /// Finds the candidate k-mers of both mates and overwrites `found` with them. Returns whether there are any.
@@ -177,7 +177,7 @@ pub struct KmerMoleculeCounts {
 
 impl KmerMoleculeCounts {
     /// Counts of 0 for the given numbers of k-mers and tumours.
-    pub fn zeroed(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
+    pub fn zero_counts(kmers: usize, tumours: usize) -> KmerMoleculeCounts {
         let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
         KmerMoleculeCounts {
             tumours,

@@ -164,7 +164,7 @@ impl Locus {
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
-        LocusEvidence::compute(&self.contig, self.haplotypes(loci).into(), &self.reads, pairs, errors)
+        LocusEvidence::from_placed_reads(&self.contig, self.haplotypes(loci).into(), &self.reads, pairs, errors)
     }
 
     /// The haplotypes with which the reads of the locus are compared: those of its contig and of its rivals among
@@ -221,12 +221,12 @@ impl Locus {
             if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
                 continue;
             }
-            slips.count_repeat_reads(repeat.unit, repeat.len(), &normal_lengths(&repeat, usize::MAX));
+            slips.count_repeat_reads(repeat.unit, repeat.length_bp(), &normal_lengths(&repeat, usize::MAX));
         }
         let mut homopolymers = ShortHomopolymerReadCounts::default();
         for homopolymer in ShortHomopolymerReadCounts::choose_homopolymers_to_count(seq, &changed) {
             let max_reads = slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer;
-            homopolymers.count_reads(homopolymer.len(), &normal_lengths(&homopolymer, max_reads));
+            homopolymers.count_reads(homopolymer.length_bp(), &normal_lengths(&homopolymer, max_reads));
         }
         (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
     }

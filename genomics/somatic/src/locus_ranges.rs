@@ -34,7 +34,7 @@ const BYTES_PER_PAIR: u64 = 400;
 const PAIR_NUMBER_BITS: u32 = 44;
 
 /// Approximate memory that a recruited pair takes, in bytes.
-pub(crate) fn pair_memory_bytes(pair: &RecruitedPair) -> u64 {
+pub(crate) fn estimate_pair_bytes(pair: &RecruitedPair) -> u64 {
     let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
     BYTES_PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
 }
@@ -154,7 +154,7 @@ impl RecruitedPairBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.remove_downsampled_contigs(pair, depths, scratch, found);
+                index.downsample_contigs_of_pair(pair, depths, scratch, found);
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);
@@ -162,7 +162,7 @@ impl RecruitedPairBuckets {
             pairs.retain(|pair| !pair.contigs.is_empty());
             pairs.sort_unstable();
             pairs.iter().try_for_each(|pair| buckets.push_value(bucket, pair))?;
-            Ok((first, pairs.iter().map(pair_memory_bytes).sum::<u64>()))
+            Ok((first, pairs.iter().map(estimate_pair_bytes).sum::<u64>()))
         };
         let counts =
             try_map_in_order(buckets.num_buckets(), threads, || (index.allocate_lookup_buffers(), Vec::new()), settle)?;
@@ -438,7 +438,7 @@ mod tests {
     fn recruit_simulated_pairs(genome: &[u8], contigs: &mut Vec<AlignedContig>, path: &Path) -> RecruitedPairsOnDisk {
         let index =
             RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(contigs, 31, None, 1));
-        let seen = RecruitingKmerCounts::zero(&index, 2);
+        let seen = RecruitingKmerCounts::zero_counts(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(contigs, path).unwrap();
         let (mut looking, mut found) = (index.allocate_lookup_buffers(), Vec::new());
         let mut kept = 0;

@@ -23,7 +23,7 @@ use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
 use crate::genotyping::FinishedCall;
 use crate::locus::{Locus, VariantCall};
-use crate::locus_ranges::pair_memory_bytes;
+use crate::locus_ranges::estimate_pair_bytes;
 use crate::provenance::{Provenance, ReferenceIdentity};
 use crate::recruit::RecruitedPair;
 use crate::resources::Resources;
@@ -173,7 +173,7 @@ pub struct SupportingPair {
 
 impl SupportingPair {
     fn push_to_bucket(self, bucket: usize, buckets: &SpillableBuckets<SupportingPair>) -> Result<(), spill::Error> {
-        let bytes = pair_memory_bytes(&self.pair) + 64;
+        let bytes = estimate_pair_bytes(&self.pair) + 64;
         buckets.push_value(bucket, self, bytes)
     }
 

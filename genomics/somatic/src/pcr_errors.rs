@@ -4,11 +4,11 @@
 //! An error of an early cycle is in all copies of one strand of one molecule: it has a low fraction, and only pairs of
 //! one orientation have it. The frequency of such errors is learned from the calls themselves.
 
+use crate::allele_kind_odds::{AlleleKindOdds, probability_of_log_odds};
 use crate::change::Change;
 use crate::genotype::{AlleleSupport, ErrorFrequency};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
-use crate::mixture::{KindOdds, probability_of_log_odds};
 
 /// Number of pairs with an allele and number of all pairs, for each orientation (F1R2, F2R1).
 type PairCounts = [[u32; 2]; 2];
@@ -120,7 +120,8 @@ impl PcrErrorModel {
             let likelihoods: Vec<[f64; 2]> =
                 calls.iter().map(|tumours| log_likelihoods_of_call(tumours, num_templates)).collect();
             let log_ratios: Vec<f64> = likelihoods.iter().map(|[error, mutation]| error - mutation).collect();
-            let error_log_odds = KindOdds::learn(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight).log_odds;
+            let error_log_odds =
+                AlleleKindOdds::learn_odds(&log_ratios, p.pcr_error_share, p.pcr_error_share_weight).log_odds;
             let share = probability_of_log_odds(error_log_odds);
             let either = |&[error, mutation]: &[f64; 2]| {
                 log_weighted_mean([(share, error), (1.0 - share, mutation)].into_iter())

@@ -313,7 +313,7 @@ impl CallJob {
         watch.unit_started("recruit", Some(meter.clone()));
         let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
         let (seen, shelving) = (
-            RecruitingKmerCounts::zero(&index, self.samples.num_samples()),
+            RecruitingKmerCounts::zero_counts(&index, self.samples.num_samples()),
             RecruitedPairBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;

@@ -48,7 +48,7 @@ impl PlacedRead {
     }
 
     /// Whether the read reaches a range of the contig, or the bases next to it, at any of its candidate offsets.
-    pub fn reaches(&self, contig_range: &Range<usize>, pairs: &[RecruitedPair]) -> bool {
+    pub fn reaches_contig_range(&self, contig_range: &Range<usize>, pairs: &[RecruitedPair]) -> bool {
         let read_len = pairs[self.pair as usize].mates[self.mate as usize].seq.len();
         self.offsets.iter().any(|&offset| reaches_range(offset.into(), read_len, contig_range))
     }

@@ -21,10 +21,10 @@ use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
-use crate::duplication_depth::UnchangedAlleleEnds;
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
+use crate::unchanged_allele_ends::UnchangedAlleleEnds;
 
 /// Maximum distance in bases between novel sequence and a recruiting k-mer that the genome has, too, unless the change
 /// is in a repeat.
@@ -103,13 +103,13 @@ pub struct RecruitingKmerCounts {
 
 impl RecruitingKmerCounts {
     /// Counts of 0 for each recruiting k-mer of `index` in each of `samples` samples.
-    pub fn zero(index: &RecruitingKmerIndex, samples: usize) -> RecruitingKmerCounts {
+    pub fn zero_counts(index: &RecruitingKmerIndex, samples: usize) -> RecruitingKmerCounts {
         let kmers = index.starts.len().saturating_sub(1);
         RecruitingKmerCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
     /// The counts by k-mer rank, then by sample. Must not be called while other threads count.
-    pub fn load_counts(&self) -> Vec<u32> {
+    pub fn counts_by_rank_and_sample(&self) -> Vec<u32> {
         self.counts.iter().map(|pair_counts| pair_counts.load(Relaxed)).collect()
     }
 
@@ -306,7 +306,7 @@ fn candidate_kmers(contig: &AlignedContig, k: u32) -> Vec<RecruitingKmerCandidat
             }
         }
         // The depth of a duplication is counted at the ends of the duplicated stretch.
-        if let Some(stretch) = UnchangedAlleleEnds::from_tandem_duplication(f, contig) {
+        if let Some(stretch) = UnchangedAlleleEnds::ends_of_tandem_duplication(f, contig) {
             for bases in stretch.bases_around_ends(k as usize - 1) {
                 take(bases, bases.len() / 2, bases.len() / 2, &[]);
             }
@@ -407,7 +407,7 @@ impl RecruitingKmerIndex {
     pub fn from_recruiting_kmers(recruiting_kmers: RecruitingKmers) -> RecruitingKmerIndex {
         let RecruitingKmers { k, kmers, occurrences: sites, starts, are_unique: unique, .. } = recruiting_kmers;
         RecruitingKmerIndex {
-            lookup: KmerLookup::build(k, kmers.into_iter()),
+            lookup: KmerLookup::from_kmer_iter(k, kmers.into_iter()),
             occurrences: sites,
             starts,
             are_unique: unique,
@@ -480,7 +480,7 @@ impl RecruitingKmerIndex {
 
     /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
     pub fn compute_locus_depths(&self, pair_counts: &RecruitingKmerCounts, contigs: usize) -> LocusDepths {
-        let (samples, kmers) = (pair_counts.num_samples, pair_counts.load_counts());
+        let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts_by_rank_and_sample());
         LocusDepths {
             num_samples: samples,
             contig_depths: self.contig_depths(&kmers, samples, contigs),
@@ -489,7 +489,7 @@ impl RecruitingKmerIndex {
     }
 
     /// Removes from a pair the contigs at which the final downsampling drops the pair.
-    pub fn remove_downsampled_contigs(
+    pub fn downsample_contigs_of_pair(
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,
@@ -562,7 +562,7 @@ fn is_pair_kept(name_hash: u64, pairs: u32) -> bool {
 fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
     /// Number of genome bases in one unit of parallel work.
     const PIECE: usize = 1 << 20;
-    let sought = KmerLookup::build(k, distinct.iter().copied());
+    let sought = KmerLookup::from_kmer_iter(k, distinct.iter().copied());
     let pieces: Vec<&[u8]> = genome
         .contigs
         .iter()

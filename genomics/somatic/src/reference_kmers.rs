@@ -149,7 +149,8 @@ mod tests {
         };
         let (there, not) = (all(&here), all(&[across, strange]));
         let wanted: Vec<u64> = there.iter().chain(&not).copied().collect();
-        let (lookup, meter) = (KmerLookup::build(31, wanted.into_iter()), ProgressCounters::new("the reference"));
+        let (lookup, meter) =
+            (KmerLookup::from_kmer_iter(31, wanted.into_iter()), ProgressCounters::new("the reference"));
         for threads in [1, 3] {
             let copies = find_reference_kmers(&path, &lookup, threads, &meter).unwrap();
             assert!(copies[..there.len()].iter().all(|copies| *copies), "{threads}");
@@ -167,7 +168,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let of = |seq: &[u8]| kmers(seq, 31).map(|(_, k)| k.canonical()).collect::<Vec<u64>>();
         let wanted = [of(once), of(twice), of(&reverse_complement(b"TACGATTACAGGCATTAGCCATTGACCGTATT"))].concat();
-        let lookup = KmerLookup::build(31, wanted.iter().copied());
+        let lookup = KmerLookup::from_kmer_iter(31, wanted.iter().copied());
         let found = count_reference_copies_up_to_two(&path, &lookup, 2, &ProgressCounters::default()).unwrap();
         assert_eq!(found, [1, 1, 2, 2, 0, 0]);
     }

@@ -47,7 +47,7 @@ fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
 /// before or after the change, for slippage.
 pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
-        repeat.len().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
+        repeat.length_bp().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
     })
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn phasing_error_strand(contig: &AlignedContig, f: usize) -> Option<b
 /// reads are compared with haplotypes instead.
 pub(crate) fn repeat_and_length_before_change(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize)> {
     let (repeat, before) = changed_units(contig, f)?;
-    let long = repeat.len().max(before) / repeat.unit;
+    let long = repeat.length_bp().max(before) / repeat.unit;
     (repeat.unit <= MAX_SHORT_REPEAT_UNIT_BP
         && long >= slippage::SLIPPAGE_MODEL_PARAMS.min_evidence_copies[usize::from(repeat.unit > 1)]
         && before >= repeat.unit)
@@ -86,7 +86,7 @@ pub(crate) fn short_homopolymer_length_error_rate(
     errors: &ErrorModel,
 ) -> Option<SlippageRate> {
     let (repeat, before) = changed_units(contig, f).filter(|(repeat, _)| repeat.unit == 1)?;
-    errors.short_homopolymers.length_error_rate(before, repeat.len())
+    errors.short_homopolymers.length_error_rate(before, repeat.length_bp())
 }
 
 /// The tandem repeat from which change `f` removes units or to which it adds units, and the length of the repeat in
@@ -106,12 +106,12 @@ fn changed_units(contig: &AlignedContig, f: usize) -> Option<(RepeatRange, usize
             let unit = repeat_unit_len(normal)?;
             let repeat = RepeatRange::find_repeat_around(&contig_change.left_normal, at.start, unit);
             let on_contig = RepeatRange { end: repeat.end.checked_sub(gone)?, ..repeat };
-            (on_contig, repeat.len())
+            (on_contig, repeat.length_bp())
         }
         (new @ 1.., 0) => {
             let unit = repeat_unit_len(&contig.seq[at.clone()])?;
             let repeat = RepeatRange::find_repeat_around(&contig.seq, at.start, unit);
-            (repeat, repeat.len().checked_sub(new)?)
+            (repeat, repeat.length_bp().checked_sub(new)?)
         }
         _ => return None,
     };
@@ -130,7 +130,7 @@ impl<'a> RepeatLengthChange<'a> {
         pairs: &[RecruitedPair],
     ) -> Option<RepeatLengthChange<'a>> {
         let (repeat, before) = repeat_and_length_before_change(contig, f)?;
-        let tumour = repeat.len();
+        let tumour = repeat.length_bp();
         let shown_in = |normal: bool| {
             let mut shown: Vec<usize> = likelihoods
                 .iter()

@@ -77,7 +77,7 @@ pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u3
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    let sought = KmerLookup::build(k, all.into_iter());
+    let sought = KmerLookup::from_kmer_iter(k, all.into_iter());
     let (names, places) = locate_kmers(path, &sought)?;
     let found = wanted.iter().enumerate().filter_map(|(i, seqs)| {
         let best =
@@ -208,7 +208,7 @@ mod tests {
             [&piece, &unknown].iter().flat_map(|seq| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
         all.sort_unstable();
         all.dedup();
-        let sought = KmerLookup::build(k, all.into_iter());
+        let sought = KmerLookup::from_kmer_iter(k, all.into_iter());
         let (names, places) = locate_kmers(&path, &sought).unwrap();
         let change = Change::Junction {
             ends: [crate::change::Breakend { chrom: 0, pos: 5, side: RetainedSide::Left }; 2],

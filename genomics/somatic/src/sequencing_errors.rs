@@ -123,7 +123,7 @@ type SubstitutionCounts = [[[u64; 4]; 4]; 2];
 impl Default for BaseErrorCounts {
     /// Counts of 0 for a normal and one tumour.
     fn default() -> BaseErrorCounts {
-        BaseErrorCounts::zero(2)
+        BaseErrorCounts::zero_counts(2)
     }
 }
 
@@ -228,7 +228,7 @@ impl ColumnCounts<'_> {
 
 impl BaseErrorCounts {
     /// Counts of 0 for each of `samples` samples.
-    pub fn zero(samples: usize) -> BaseErrorCounts {
+    pub fn zero_counts(samples: usize) -> BaseErrorCounts {
         BaseErrorCounts { by_quality: [[0; 2]; 64], substitutions: vec![SubstitutionCounts::default(); samples] }
     }
 
@@ -245,7 +245,7 @@ impl BaseErrorCounts {
         error_rate: Option<f64>,
     ) -> BaseErrorCounts {
         let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
-        let mut error_counts = BaseErrorCounts::zero(samples);
+        let mut error_counts = BaseErrorCounts::zero_counts(samples);
         // docs/model/error_model.md (3)
         let min_damage_quality = match error_rate {
             Some(_) => ERROR_MODEL_PARAMS.min_good_quality,
@@ -286,8 +286,8 @@ impl BaseErrorCounts {
         (all >= ERROR_MODEL_PARAMS.min_bases_per_substitution).then(|| by[usize::from(to)] as f64 / all as f64)
     }
 
-    /// Probability that a molecule shows an allele that it does not have although its bases are good: the assumed
-    /// probability, or less if the high-quality bases of every sample have fewer errors.
+    /// Probability that a molecule shows an allele that it does not have although its bases are good: the highest
+    /// measured error rate of high-quality bases of any sample, but at most the assumed probability.
     fn common_error_probability(&self) -> f64 {
         let of_sample = |counts: &SubstitutionCounts| {
             let all = || counts.iter().flatten().enumerate();

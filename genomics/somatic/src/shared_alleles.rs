@@ -2,18 +2,18 @@
 //! copies of a sequence, mosaics) compared with mutations, and limits their qualities accordingly. Formula (27) of
 //! `docs/model/genotype.md`.
 
+use crate::allele_kind_odds::AlleleKindOdds;
 use crate::change::is_small_variant;
 use crate::genotype::QualityLimits;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
-use crate::mixture::KindOdds;
 
 /// Learns the odds of shared alleles over mutations, from the log-odds (natural) of each call over a shared allele.
-fn learn_shared_odds(against_shared: &[f64]) -> KindOdds {
+fn learn_shared_odds(against_shared: &[f64]) -> AlleleKindOdds {
     let p = &GENOTYPE_MODEL_PARAMS;
     let log_ratios: Vec<f64> = against_shared.iter().map(|against| -against).collect();
     // docs/model/genotype.md (27)
-    KindOdds::learn(&log_ratios, p.shared_allele_share, p.shared_odds_weight)
+    AlleleKindOdds::learn_odds(&log_ratios, p.shared_allele_share, p.shared_odds_weight)
 }
 
 /// Learns the odds of shared alleles over mutations from those small variants whose limits show no error and no
@@ -31,7 +31,7 @@ pub(crate) fn limit_quality_by_shared_alleles(calls: &mut [VariantCall], min_qua
     let odds = learn_shared_odds(&against_shared);
     for genotype in calls.iter_mut().filter(|call| is_small_variant(&call.change)).map(|call| &mut call.genotype) {
         let log_odds = match is_allele(&genotype.limits) {
-            true => odds.log_odds_without(-genotype.limits.against_shared),
+            true => odds.leave_one_out_log_odds(-genotype.limits.against_shared),
             false => odds.log_odds,
         };
         genotype.limits.against_shared -= log_odds;
@@ -56,6 +56,6 @@ mod tests {
     #[test]
     fn a_single_allele_is_no_evidence_for_its_own_kind() {
         let single = learn_shared_odds(&[12.0]);
-        assert!((single.log_odds_without(-12.0) - learn_shared_odds(&[]).log_odds).abs() < 1e-9);
+        assert!((single.leave_one_out_log_odds(-12.0) - learn_shared_odds(&[]).log_odds).abs() < 1e-9);
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         let seq = b"ACCTGGGGGGGATTTCAA";
         let starts = |left_out: &[bool]| {
             let chosen = ShortHomopolymerReadCounts::choose_homopolymers_to_count(seq, left_out);
-            chosen.into_iter().map(|range| (range.start, range.len())).collect::<Vec<_>>()
+            chosen.into_iter().map(|range| (range.start, range.length_bp())).collect::<Vec<_>>()
         };
         let mut left_out = [false; 18];
         assert_eq!(starts(&left_out), [(1, 2), (12, 3), (16, 2)]);

@@ -45,8 +45,8 @@ pub(crate) struct SlippageModelParams {
     /// Maximum slippage rate of a library in one direction, shorter or longer (formula 2). Unit: share of reads.
     /// Source: empirical; not fitted. If higher: very long repeats slip more often.
     pub(crate) max_rate: f64,
-    /// Number of expected slips that the default scale factor 1 of a library counts for (formula 2). Unit: slips.
-    /// Source: empirical; not fitted. If higher: more slips are needed to change the factor.
+    /// Weight of the prior scale factor 1 of a library, as a number of expected slips (formula 2). Unit: slips. Source:
+    /// empirical; not fitted. If higher: more slips are needed to change the factor.
     pub(crate) scale_prior_slips: f64,
     /// Minimum and maximum of the factor by which a library slips more than PCR-free libraries (formula 2). Unit:
     /// ratio. Source: empirical; not fitted. If higher: libraries that slip more often are modelled.
@@ -506,14 +506,9 @@ impl RepeatRange {
         found
     }
 
-    /// Length of the repeat in bases.
-    pub fn len(&self) -> usize {
+    /// Length of the repeat in bp.
+    pub fn length_bp(&self) -> usize {
         self.end - self.start
-    }
-
-    /// Whether the range has no bases.
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
     }
 
     /// Length in bases of this repeat of the contig `seq` in a read whose first base is at one of the `offsets` on

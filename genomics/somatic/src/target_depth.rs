@@ -147,7 +147,7 @@ impl TargetMarkers {
         let mut searched: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
         searched.sort_unstable();
         searched.dedup();
-        let lookup = KmerLookup::build(k, searched.iter().copied());
+        let lookup = KmerLookup::from_kmer_iter(k, searched.iter().copied());
         let meter = Arc::new(ProgressCounters::new("the reference"));
         let copies = count_reference_copies_up_to_two(reference, &lookup, threads, &meter)?;
         candidates
@@ -402,9 +402,9 @@ fn median(counts: &[u16]) -> f64 {
 /// to 1, relative to the bases of the targets with a known depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct TargetCoverage {
-    /// Mean depth over all target bases; each base has the median depth of its target.
+    /// Mean depth over the bases of all targets with a known depth; each base has the median depth of its target.
     pub mean_depth: f64,
-    /// Median depth over all target bases; each base has the median depth of its target.
+    /// Median depth over the bases of all targets with a known depth; each base has the median depth of its target.
     pub median_depth: f64,
     /// Share of the target bases with a depth of at least 20.
     pub share_at_20x: f64,

@@ -3,11 +3,11 @@
 //! numbers changed. How much they differ in this tumour is learned from variants that are common in the population, or,
 //! without known variants, from all passing ones.
 
+use crate::allele_kind_odds::{AlleleKindOdds, probability_of_log_odds};
 use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::known_variants::PopulationFrequency;
 use crate::locus::VariantCall;
-use crate::mixture::{KindOdds, probability_of_log_odds};
 
 /// Distribution of the fractions of heterozygous germline alleles in the tumours: a normal distribution around one
 /// half, mixed with a uniform distribution for alleles whose copy number changed.
@@ -63,7 +63,9 @@ impl FractionLikelihoods {
             near_half: std::array::from_fn(|i| a.near_half[i].min(b.near_half[i])),
             homozygous: a.homozygous.min(b.homozygous),
         };
-        let each = supports.iter().map(|own| FractionLikelihoods::from_counts(own.alternative, own.depth()));
+        let each = supports
+            .iter()
+            .map(|own| FractionLikelihoods::from_counts(own.alternative, own.num_informative_molecules()));
         each.reduce(smaller).unwrap_or(FractionLikelihoods { near_half: [1.0; NUM_SDS], homozygous: 1.0 })
     }
 
@@ -106,7 +108,7 @@ fn learn_germline_log_odds(germline: &[f64], prior: f64) -> f64 {
     let log_ratios: Vec<f64> = germline.iter().map(|likelihood| likelihood.ln()).collect();
     let prior_share = probability_of_log_odds(prior);
     // docs/model/genotype.md (20)
-    KindOdds::learn(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight).log_odds
+    AlleleKindOdds::learn_odds(&log_ratios, prior_share, GENOTYPE_MODEL_PARAMS.germline_prior_weight).log_odds
 }
 
 /// Lowers the quality of calls without a normal to the evidence against a germline variant. Adds the filter

@@ -210,7 +210,7 @@ pub fn format_vcf_record(record: &VcfRecord, genome: &Reference, has_normal: boo
         let (with, first) = (s.reference_forward, s.reference_first_forward);
         format!(
             "{gt}:{reference},{alternative}:{}:{:.3}:{first},{first_forward}:{},{}:{with},{},{forward},{}",
-            s.depth(),
+            s.num_informative_molecules(),
             s.allele_fraction(),
             reference - first,
             alternative - first_forward,
@@ -260,9 +260,9 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
         let _ = write!(info, ";NLOD={:.2}", odds.normal);
     }
     // The tags that PCGR reads: depth and allele fraction of tumour and control.
-    let _ = write!(info, ";TDP={};TVAF={:.3}", tumour.depth(), tumour.allele_fraction());
+    let _ = write!(info, ";TDP={};TVAF={:.3}", tumour.num_informative_molecules(), tumour.allele_fraction());
     if has_normal {
-        let _ = write!(info, ";CDP={};CVAF={:.3}", normal.depth(), normal.allele_fraction());
+        let _ = write!(info, ";CDP={};CVAF={:.3}", normal.num_informative_molecules(), normal.allele_fraction());
     }
     let tumours = &record.genotype.tumours;
     if !tumours.is_empty() {

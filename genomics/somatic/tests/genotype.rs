@@ -123,7 +123,7 @@ fn thin_support_is_named() {
     let unsure: Vec<MoleculeVote> =
         ballot(15, 15).into_iter().map(|v| MoleculeVote { log_odds: v.log_odds / 9.0, ..v }).collect();
     let judged = genotype_change(&clean, &[unsure], GenotypingParams::default());
-    assert_eq!(judged.tumour.depth(), 0);
+    assert_eq!(judged.tumour.num_informative_molecules(), 0);
     assert!(judged.filters.contains(&Filter::FewReads) && judged.filters.contains(&Filter::LowQuality));
 }
 

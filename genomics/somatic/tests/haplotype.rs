@@ -151,9 +151,9 @@ fn votes_are_the_same_without_known_equal_haplotypes() {
         let offsets = [start as i32, start as i32 + 3, start as i32, start as i32];
         reads.push(PlacedRead { pair, mate: 0, forward: true, offsets });
     }
-    let errors = ErrorModel::from_counts(&BaseErrorCounts::zero(2), SlippageModel::default());
+    let errors = ErrorModel::from_counts(&BaseErrorCounts::zero_counts(2), SlippageModel::default());
     let votes = |haplotypes: Vec<Haplotype>| {
-        let evidence = LocusEvidence::compute(&contig, haplotypes.into(), &reads, &pairs, &errors);
+        let evidence = LocusEvidence::from_placed_reads(&contig, haplotypes.into(), &reads, &pairs, &errors);
         (0..edits.len()).map(|f| (evidence.molecule_votes(f), evidence.count_covering_molecules(f))).collect::<Vec<_>>()
     };
     let without = distinct.iter().map(|h| Haplotype { equal_outside: None, ..h.clone() }).collect();

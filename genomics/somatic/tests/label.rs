@@ -63,7 +63,7 @@ fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Beli
     let all = labelled.len();
     let mut pairs = labelled_pair::remove_duplicates(labelled, &[]);
     let copies = all - pairs.len();
-    let carriers = KmerMoleculeCounts::zeroed(picks.len(), 1);
+    let carriers = KmerMoleculeCounts::zero_counts(picks.len(), 1);
     carriers.count_kmers_of_pairs(&pairs);
     let parting = carriers.confirm_branching_kmers(picks, &[pairs.len() as f64 / all as f64; 2], &[None; 2]);
     let errors = labelled_pair::remove_hits_of_errors(&mut pairs, &carriers, &parting, k);
@@ -225,7 +225,7 @@ fn each_tumour_is_held_to_its_own_errors() {
         pair
     };
     let pairs = [pair(0, 1), pair(1, 1), pair(2, 2), pair(3, 2), pair(4, 2)];
-    let carriers = KmerMoleculeCounts::zeroed(1, 2);
+    let carriers = KmerMoleculeCounts::zero_counts(1, 2);
     carriers.count_kmers_of_pairs(&pairs);
     let parting = |picks: &[(u8, u32)]| {
         let pick = |&(rule, depth)| CandidateKmer {

@@ -78,7 +78,7 @@ impl AnchorOccurrence {
     }
 
     /// Index of the tracked junction.
-    pub fn junction(self) -> u32 {
+    pub fn junction_index(self) -> u32 {
         self.junction_and_flags >> NUM_FLAG_BITS
     }
 
@@ -88,12 +88,12 @@ impl AnchorOccurrence {
     }
 
     /// Position of the k-mer in the left frame; `None` if it does not place reads there.
-    pub fn left(self) -> Option<i16> {
+    pub fn position_in_left_frame(self) -> Option<i16> {
         Some(self.left).filter(|&at| at != NO_POSITION)
     }
 
     /// Position of the k-mer in the right frame; `None` if it does not place reads there.
-    pub fn right(self) -> Option<i16> {
+    pub fn position_in_right_frame(self) -> Option<i16> {
         Some(self.right).filter(|&at| at != NO_POSITION)
     }
 
@@ -127,11 +127,11 @@ pub(crate) struct AnchorKmerIndex {
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
-    if let Some(left) = junction.left() {
+    if let Some(left) = junction.left_reference() {
         add_reference_anchors(junction, k, left, true, &mut all);
     }
     // If one read covers both sides, the left side's sequence includes all of them.
-    if let (Some(right), None) = (junction.right(), junction.deleted_len) {
+    if let (Some(right), None) = (junction.right_reference(), junction.deleted_len) {
         add_reference_anchors(junction, k, right, false, &mut all);
     }
     let [from, to] = junction.side_bounds.map(|cut| cut as i32);
@@ -151,9 +151,9 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         }
         let (before, behind) = ((from - start).max(0), (end - to).max(0));
         let required = if before >= behind {
-            kmer_at(junction.left(), start - from)
+            kmer_at(junction.left_reference(), start - from)
         } else {
-            kmer_at(junction.right(), start - to)
+            kmer_at(junction.right_reference(), start - to)
         };
         let inside = start >= from && end <= to;
         let required = if inside { Some(0) } else { required };
@@ -162,15 +162,15 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         all.push(AnchorKmer {
             kmer: kmer.canonical(),
             forward: kmer.forward < kmer.reverse,
-            left: junction.left().map(|_| (start - from) as i16),
-            right: junction.right().filter(|_| !substitution).map(|_| (start - to) as i16),
+            left: junction.left_reference().map(|_| (start - from) as i16),
+            right: junction.right_reference().filter(|_| !substitution).map(|_| (start - to) as i16),
             covered_allele: CoveredAllele::Alternative,
             required_unique_kmer: required,
         });
     }
     // Next to a repeat some k-mers across the change also occur in the reference's sequence of this junction: they
     // are not specific.
-    let both = [junction.left(), junction.right()];
+    let both = [junction.left_reference(), junction.right_reference()];
     let own: HashSet<u64> =
         both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
     all.retain(|anchor| anchor.covered_allele != CoveredAllele::Alternative || !own.contains(&anchor.kmer));

@@ -95,7 +95,7 @@ pub(crate) struct FlankErrorSums {
 
 impl FlankErrorSums {
     /// Sums of no junction.
-    pub(crate) fn zero() -> FlankErrorSums {
+    pub(crate) fn zero_sums() -> FlankErrorSums {
         let zero = vec![0; NUM_SUBSTITUTION_KINDS];
         FlankErrorSums { seen: zero.clone(), wrong: zero, sites: Vec::new() }
     }
@@ -149,7 +149,7 @@ impl BackgroundErrors {
         flank_counts: Option<&JunctionFlankCounts>,
     ) -> JunctionErrorRates {
         let (Some(flank_counts), Some((reference, cut)), true) =
-            (flank_counts, junction.left(), junction.is_substitution())
+            (flank_counts, junction.left_reference(), junction.is_substitution())
         else {
             return match junction.repeat {
                 Some((unit, length)) => JunctionErrorRates {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn background(counts: &[FlankErrorCounts]) -> BackgroundErrors {
-        let mut sums = FlankErrorSums::zero();
+        let mut sums = FlankErrorSums::zero_sums();
         counts.iter().for_each(|counts| {
             sums.add_junction(counts);
         });
@@ -261,14 +261,14 @@ mod tests {
         let usual: Vec<FlankErrorCounts> = (0..50).map(|_| watched(2000, |k| u32::from(k % 8 == 0))).collect();
         let bad = watched(2000, |_| 2);
         let of = background(&usual);
-        let [usual, bad] = [&usual[0], &bad].map(|counts| FlankErrorSums::zero().add_junction(counts));
+        let [usual, bad] = [&usual[0], &bad].map(|counts| FlankErrorSums::zero_sums().add_junction(counts));
         assert!(
             of.local_error_factor(&usual) < 1.2 && of.local_error_factor(&bad) > 8.0,
             "{}",
             of.local_error_factor(&bad)
         );
         // Small numbers are stored as bytes and give the same factor.
-        let few = FlankErrorSums::zero().add_junction(&watched(255, |_| 2));
+        let few = FlankErrorSums::zero_sums().add_junction(&watched(255, |_| 2));
         let large =
             JunctionFlankCounts { seen: KindCounts::Large([255; NUM_SUBSTITUTION_KINDS].into()), ..few.clone() };
         assert!(matches!(few.seen, KindCounts::Small(_)) && matches!(bad.seen, KindCounts::Large(_)));

@@ -44,7 +44,7 @@ pub struct VcfAlleleRecord {
 
 impl VcfAlleleRecord {
     /// Formats the record for messages: CHROM:POS:REF>ALT, with long alleles shortened.
-    pub fn display_name(&self) -> String {
+    pub fn format_for_messages(&self) -> String {
         let short = |bases: &str| match bases.char_indices().nth(24) {
             Some((at, _)) => format!("{}...({} bases)", &bases[..at], bases.len()),
             None => bases.to_owned(),
@@ -164,7 +164,7 @@ impl TrackedChange {
     pub fn from_record(
         record: VcfAlleleRecord,
     ) -> Result<Result<TrackedChange, (VcfAlleleRecord, UntrackableReason)>, Error> {
-        let wrong = |what: &str| Err(Error::Record { record: record.display_name(), what: what.to_owned() });
+        let wrong = |what: &str| Err(Error::Record { record: record.format_for_messages(), what: what.to_owned() });
         // Telomere: some callers write breakends at position 0.
         let Some(start) = record.pos.checked_sub(1) else {
             return Ok(Err((record, "its position is before the first base")));

@@ -164,9 +164,10 @@ impl<'a> EvidenceCollector<'a> {
             for site in self.anchors.occurrences_of_kmer(hit.rank) {
                 let along = hit.forward == site.is_forward();
                 let at = if along { hit.start as i32 } else { seq.len() as i32 - hit.start as i32 - k };
-                for (is_left, there) in [(true, site.left()), (false, site.right())] {
+                for (is_left, there) in [(true, site.position_in_left_frame()), (false, site.position_in_right_frame())]
+                {
                     self.placements.extend(there.map(|there| MatePlacement {
-                        junction: site.junction(),
+                        junction: site.junction_index(),
                         is_forward: along,
                         is_left,
                         start: i32::from(there) - at,
@@ -268,7 +269,7 @@ fn compare_with_alleles(
     placement: &MatePlacement,
     read: &OrientedMate<'_>,
 ) -> Option<AlleleComparison> {
-    let (reference, cut) = if placement.is_left { junction.left()? } else { junction.right()? };
+    let (reference, cut) = if placement.is_left { junction.left_reference()? } else { junction.right_reference()? };
     let substitution = junction.is_substitution();
     let with = junction.side_bounds[usize::from(!placement.is_left)] as i32;
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
@@ -320,7 +321,7 @@ fn compare_with_alleles(
 
 /// Records at which positions near a substitution the mate equals the reference, and at which it differs.
 fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &OrientedMate<'_>, evidence: &mut MateEvidence) {
-    let Some((reference, cut)) = junction.left() else { return };
+    let Some((reference, cut)) = junction.left_reference() else { return };
     (evidence.reference_positions, evidence.num_wrong) = (0, 0);
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
     for c in (-watched).max(start)..watched.min(start + read.seq.len() as i32) {

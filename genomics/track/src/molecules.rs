@@ -126,7 +126,10 @@ pub(crate) fn count_molecules(
             votes.changed[side] += 1;
         } else if without.contains(&true) {
             // Both sides of a small change are one locus; the sides of other junctions have separate molecules.
-            let ends = if junction.deleted_len.is_some() || junction.left().is_none() || junction.right().is_none() {
+            let ends = if junction.deleted_len.is_some()
+                || junction.left_reference().is_none()
+                || junction.right_reference().is_none()
+            {
                 1.0
             } else {
                 0.5
@@ -202,7 +205,7 @@ impl FlankBaseCounts {
             wrong: vec![0; NUM_SUBSTITUTION_KINDS],
             sites: Vec::new(),
         };
-        let Some((reference, cut)) = junction.left() else { return watched };
+        let Some((reference, cut)) = junction.left_reference() else { return watched };
         for at in 0..NUM_WATCHED_POSITIONS {
             let Some(middle) =
                 (cut + at).checked_sub(ERROR_COUNTING_BASES_PER_SIDE).filter(|&m| m > 0 && m + 1 < reference.len())

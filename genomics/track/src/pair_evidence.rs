@@ -138,7 +138,7 @@ fn downsampling_level(pairs: u32) -> u32 {
 
 impl JunctionPairCounts {
     /// Creates counters that are all 0.
-    pub(crate) fn zero(num_junctions: usize, samples: usize) -> JunctionPairCounts {
+    pub(crate) fn zero_counts(num_junctions: usize, samples: usize) -> JunctionPairCounts {
         let num_pairs = (0..num_junctions * samples).map(|_| AtomicU32::new(0)).collect();
         JunctionPairCounts { num_pairs, num_samples: samples }
     }

@@ -156,7 +156,7 @@ impl TrackingJob {
         }
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("look", Some(meter.clone()));
-        let depths = JunctionPairCounts::zero(junctions.len(), self.samples.len());
+        let depths = JunctionPairCounts::zero_counts(junctions.len(), self.samples.len());
         let found = self.collect_evidence(&anchors, &junctions, &depths, &meter)?;
         watch.unit_started("judge", None);
         let kmers = anchors.lookup.len();
@@ -278,7 +278,7 @@ impl TrackingJob {
                 &evidence[from..to]
             };
             // The counts at the flanks take some kilobytes each, so few junctions have them at a time.
-            let (mut sums, mut counted) = (FlankErrorSums::zero(), Vec::with_capacity(junctions.len()));
+            let (mut sums, mut counted) = (FlankErrorSums::zero_sums(), Vec::with_capacity(junctions.len()));
             for first in (0..junctions.len()).step_by(MAX_JUNCTIONS_WITH_FLANK_COUNTS) {
                 let num = MAX_JUNCTIONS_WITH_FLANK_COUNTS.min(junctions.len() - first);
                 let count = |(): &mut (), i: usize| molecules::count_molecules(&junctions[first + i], of(first + i));
@@ -340,7 +340,7 @@ fn keep_changes_on_reference(
         match find_misfit(&change, &windows_of_change(&change, reference))? {
             None => kept.push(change),
             Some(reason) => {
-                unknown_contigs.extend((reason == REASON_UNKNOWN_CONTIG).then(|| change.record.display_name()));
+                unknown_contigs.extend((reason == REASON_UNKNOWN_CONTIG).then(|| change.record.format_for_messages()));
                 untracked.push(UntrackedChange { record: change.record, reason });
             }
         }
@@ -414,7 +414,7 @@ fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow<'_>]) -> Resul
             let what = format!(
                 "REF does not match the reference, which has {here} there: the VCF file belongs to another genome"
             );
-            return Err(Error::Record { record: record.display_name(), what });
+            return Err(Error::Record { record: record.format_for_messages(), what });
         }
     }
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);

@@ -58,13 +58,13 @@ impl TrackedJunction {
 
     /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
     /// `None` without a left side.
-    pub fn left(&self) -> Option<(&[u8], usize)> {
+    pub fn left_reference(&self) -> Option<(&[u8], usize)> {
         self.left.map(|side| self.bases_of_side(side))
     }
 
     /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
     /// `None` without a right side.
-    pub fn right(&self) -> Option<(&[u8], usize)> {
+    pub fn right_reference(&self) -> Option<(&[u8], usize)> {
         self.right.map(|side| self.bases_of_side(side))
     }
 
@@ -187,8 +187,11 @@ fn join_sides(
 /// Finds the tandem repeat whose length the change alters: length of its unit, and length of the repeat in the longer
 /// allele. `None` if there is none.
 fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, usize)> {
-    let (gap, inserted, (seq, cut)) =
-        (junction_sequences.deleted_len?, junction_sequences.num_inserted_bases(), junction_sequences.left()?);
+    let (gap, inserted, (seq, cut)) = (
+        junction_sequences.deleted_len?,
+        junction_sequences.num_inserted_bases(),
+        junction_sequences.left_reference()?,
+    );
     let (longer, from, changed) = match (gap, inserted) {
         (gap, 0) if gap > 0 => (seq, cut, gap),
         (0, inserted) if inserted > 0 => {
@@ -246,8 +249,8 @@ mod tests {
         let [place] = &places(snv, &[235, 290, 299, 362, 363])[..] else { panic!("one place") };
         assert!(place.is_substitution() && place.repeat.is_none());
         assert_eq!(*place.alternative, *[&g[139..299], other.as_bytes(), &g[300..460]].concat());
-        assert_eq!(place.left(), Some((&g[139..459], 160)));
-        assert_eq!(place.right(), Some((&g[140..460], 160)));
+        assert_eq!(place.left_reference(), Some((&g[139..459], 160)));
+        assert_eq!(place.right_reference(), Some((&g[140..460], 160)));
         assert_eq!(*place.reference, g[139..460]);
         assert_eq!(place.affected_positions, 1 | 1 << 55 | 1 << 64 | 1 << 127);
         // At the end of the sequence there are fewer bases.
@@ -287,8 +290,8 @@ mod tests {
         let [one, two] = &places(record, &[])[..] else { panic!("two places") };
         let turned = genuma_reads::dna::reverse_complement(&g[540..700]);
         assert_eq!(*one.alternative, *[&g[140..300], &turned].concat());
-        assert_eq!(*one.left().unwrap().0, g[140..460]);
-        assert_eq!(*one.right().unwrap().0, *genuma_reads::dna::reverse_complement(&g[540..860]));
+        assert_eq!(*one.left_reference().unwrap().0, g[140..460]);
+        assert_eq!(*one.right_reference().unwrap().0, *genuma_reads::dna::reverse_complement(&g[540..860]));
         assert_eq!(*two.alternative, *[&genuma_reads::dna::reverse_complement(&g[300..460]), &g[700..860]].concat());
         assert!(one.deleted_len.is_none());
     }

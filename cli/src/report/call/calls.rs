@@ -184,7 +184,7 @@ fn tumour_cell(own: &TumourSupport) -> String {
         r#"<td class="n{}" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2} <span class="of" data-pairs="{1} {2}">{1} / {2}</span></td>"#,
         if own.has { "" } else { " absent" },
         support.alternative,
-        support.depth(),
+        support.num_informative_molecules(),
     )
 }
 
@@ -194,9 +194,9 @@ fn support_cell(support: &AlleleSupport) -> String {
     format!(
         r#"<td class="n" data-v="{0}">{0} <span class="of" data-pairs="{2} {3}">/ {1}</span></td>"#,
         group_thousands(support.alternative.into()),
-        group_thousands(support.depth().into()),
+        group_thousands(support.num_informative_molecules().into()),
         support.alternative,
-        support.depth()
+        support.num_informative_molecules()
     )
 }
 

@@ -22,7 +22,8 @@ pub(super) struct SomaticSpectrum {
 }
 
 impl SomaticSpectrum {
-    pub(super) const NO_CHANGES: SomaticSpectrum =
+    /// The spectrum of a sample without somatic changes.
+    pub(super) const NO_SOMATIC_CHANGES: SomaticSpectrum =
         SomaticSpectrum { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
 }
 
@@ -56,7 +57,7 @@ pub(super) fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<Somat
 
 /// Selects the somatic spectra with the highest log-posterior at any of the `N` contamination shares, and the best ones
 /// for each of these shares. `logs` returns the log-posterior of a spectrum at each share.
-pub(super) fn select_likeliest<const N: usize>(
+pub(super) fn select_likeliest_spectra<const N: usize>(
     all: Vec<SomaticSpectrum>,
     logs: impl Fn(&SomaticSpectrum) -> [f64; N],
 ) -> Vec<SomaticSpectrum> {

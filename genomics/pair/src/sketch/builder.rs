@@ -72,7 +72,7 @@ impl SketchBuilder {
         let more = own.len - before;
         let all = self.num_kmers.fetch_add(more, Relaxed) + more;
         drop(own);
-        if more > 0 && all > self.params.capacity(level) {
+        if more > 0 && all > self.params.max_kmers_at_level(level) {
             self.raise_level_while_full();
         }
     }
@@ -82,7 +82,7 @@ impl SketchBuilder {
         let _one = lock(&self.level_lock);
         loop {
             let level = self.level.load(Relaxed);
-            if self.num_kmers.load(Relaxed) <= self.params.capacity(level) {
+            if self.num_kmers.load(Relaxed) <= self.params.max_kmers_at_level(level) {
                 return;
             }
             self.level.store(level + 1, Relaxed);
@@ -95,7 +95,7 @@ impl SketchBuilder {
         for shard in &self.shards {
             let mut own = lock(shard);
             let (before, num_slots) = (own.len, own.slots.len());
-            own.rebuild(num_slots, |key| self.params.level_of_key(key) >= level);
+            own.resize_and_retain(num_slots, |key| self.params.level_of_key(key) >= level);
             self.num_kmers.fetch_sub(before - own.len, Relaxed);
         }
     }
@@ -227,7 +227,7 @@ impl SketchWriter<'_> {
         self.builder.add_to_shard(shard, |own, level| {
             let kept =
                 if level > fit { retain_in_front(held, |key| params.level_of_key(key) >= level) } else { held.len() };
-            own.add_buffered(&held[..kept]);
+            own.add_buffered_kmers(&held[..kept]);
         });
     }
 }

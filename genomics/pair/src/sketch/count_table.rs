@@ -54,12 +54,12 @@ impl CountTable {
     fn reserve(&mut self, additional: usize) {
         let needed = (self.len + additional) * 5 / 4 + 1;
         if needed > self.slots.len() {
-            self.rebuild(needed.max(self.slots.len() * 3 / 2).max(MIN_SLOTS), |_| true);
+            self.resize_and_retain(needed.max(self.slots.len() * 3 / 2).max(MIN_SLOTS), |_| true);
         }
     }
 
     /// Moves the k-mers for which `kept` returns true to a new table of `num_slots` slots and drops the others.
-    pub(super) fn rebuild(&mut self, num_slots: usize, kept: impl Fn(u64) -> bool) {
+    pub(super) fn resize_and_retain(&mut self, num_slots: usize, kept: impl Fn(u64) -> bool) {
         let before = std::mem::replace(&mut self.slots, vec![(EMPTY_KEY, <[PairCount; 2]>::default()); num_slots]);
         self.len = 0;
         for (key, seen) in before.into_iter().filter(|(key, _)| *key != EMPTY_KEY && kept(*key)) {
@@ -76,19 +76,20 @@ impl CountTable {
     }
 
     /// Adds the k-mers that a thread has buffered to the counts.
-    pub(super) fn add_buffered(&mut self, held: &[BufferedKmer]) {
+    pub(super) fn add_buffered_kmers(&mut self, held: &[BufferedKmer]) {
         self.reserve(held.len());
         held.iter().for_each(|(key, _)| self.prefetch_slot(*key));
         for &(key, who) in held {
-            self.get_or_insert(key)[(who >> 5) as usize & 1].add(PairCount::single(u64::from(who)));
+            self.get_or_insert(key)[(who >> 5) as usize & 1].merge_pair_count(PairCount::of_one_pair(u64::from(who)));
         }
     }
 
+    /// Adds counts of k-mers of both samples to those in the table.
     pub(super) fn add_counts(&mut self, counts: &[KmerCount]) {
         self.reserve(counts.len());
         counts.iter().for_each(|(key, _)| self.prefetch_slot(*key));
         for (key, seen) in counts {
-            self.get_or_insert(*key).iter_mut().zip(seen).for_each(|(a, b)| a.add(*b));
+            self.get_or_insert(*key).iter_mut().zip(seen).for_each(|(a, b)| a.merge_pair_count(*b));
         }
     }
 }

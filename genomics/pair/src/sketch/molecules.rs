@@ -18,13 +18,15 @@ pub(super) struct PairCount {
 const NUM_START_BITS: f64 = 32.0;
 
 impl PairCount {
+    /// The count of one read pair; the low five bits of `begin`, a hash of its read starts, select its bit.
     #[inline]
-    pub(super) fn single(begin: u64) -> PairCount {
+    pub(super) fn of_one_pair(begin: u64) -> PairCount {
         PairCount { pairs: 1, start_bits: 1 << (begin & 31) }
     }
 
+    /// Adds the count of other read pairs with the same k-mer.
     #[inline(always)]
-    pub(super) fn add(&mut self, other: PairCount) {
+    pub(super) fn merge_pair_count(&mut self, other: PairCount) {
         self.pairs = self.pairs.saturating_add(other.pairs);
         self.start_bits |= other.start_bits;
     }

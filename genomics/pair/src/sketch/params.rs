@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hash_key;
-use super::pattern::{PATTERN_BITS, STRENGTH_PATTERN};
+use super::pattern::{PATTERN_BITS, STRONG_BASE_PATTERN};
 
 /// Parameters of a sketch: k-mer length, minimum base qualities and maximum number of k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,16 +31,16 @@ impl SketchParams {
     }
 
     /// Maximum number of k-mers of a sketch at a sampling level.
-    pub(super) fn capacity(&self, level: u32) -> usize {
+    pub(super) fn max_kmers_at_level(&self, level: u32) -> usize {
         let free = (SMALL_GENOME_KMERS / self.max_kmers_small_genome.max(1)).max(1).ilog2();
         self.max_kmers_small_genome.saturating_mul(1 << level.saturating_sub(free).min(31)).min(self.max_kmers)
     }
 
     /// Maximum number of k-mers of the sketch of a genome of `genome_bases` bases.
     pub fn max_kmers_for_genome(&self, genome_bases: u64) -> u64 {
-        let held = |level: u32| genome_bases >> level <= self.capacity(level) as u64;
+        let held = |level: u32| genome_bases >> level <= self.max_kmers_at_level(level) as u64;
         let level = (0..64).find(|&level| held(level)).unwrap_or(64);
-        (self.capacity(level) as u64).min(genome_bases)
+        (self.max_kmers_at_level(level) as u64).min(genome_bases)
     }
 
     /// Highest sampling level at which a k-mer is kept: number of leading bits of the pattern that its root matches; if
@@ -52,7 +52,7 @@ impl SketchParams {
         let inner = bases / 2;
         for i in 0..PATTERN_BITS.min(inner as u32) {
             let differ = strong(inner - 1 - i as usize) ^ strong(bases.div_ceil(2) + i as usize);
-            if differ != u64::from(STRENGTH_PATTERN >> i & 1) {
+            if differ != u64::from(STRONG_BASE_PATTERN >> i & 1) {
                 return i;
             }
         }

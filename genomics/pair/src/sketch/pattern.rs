@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Pattern that sampled roots must match, from the innermost two bases outwards: bit i is set if exactly one of the two
 /// bases at distance i is strong (C or G).
-pub(super) const STRENGTH_PATTERN: u32 = 0b10_1100_1101;
+pub(super) const STRONG_BASE_PATTERN: u32 = 0b10_1100_1101;
 
 /// Number of bits of the pattern. Higher sampling levels also require zero bits in a hash of the root.
 pub(super) const PATTERN_BITS: u32 = 10;
@@ -82,7 +82,7 @@ fn scan_pattern(
         let mut fits = [u64::MAX; SIMD_LANES];
         for i in 0..level.min(PATTERN_BITS).min(root_bases as u32 / 2) {
             let (one, other) = (offset + root_bases as u32 / 2 - 1 - i, offset + (root_bases as u32).div_ceil(2) + i);
-            let flip = if STRENGTH_PATTERN >> i & 1 == 1 { 0 } else { u64::MAX };
+            let flip = if STRONG_BASE_PATTERN >> i & 1 == 1 { 0 } else { u64::MAX };
             for lane in 0..SIMD_LANES {
                 // A shift by 64 bits is undefined, so the second word is shifted in two steps.
                 let at = |from: u32| (here[lane] << from) | (next[lane] >> 1 >> (63 - from));
@@ -105,7 +105,7 @@ pub struct SketchRootSampling {
 
 impl SketchRootSampling {
     /// Describes a sketch that contains all roots of `bases` bases.
-    pub fn for_all_roots(bases: u32) -> SketchRootSampling {
+    pub fn without_sampling(bases: u32) -> SketchRootSampling {
         SketchRootSampling { root_bases: bases, pattern_level: 0 }
     }
 

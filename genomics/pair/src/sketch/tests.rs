@@ -22,7 +22,7 @@ fn molecule_count_matrix_matches_random_starts() {
         const TRIES: u32 = 20_000;
         for _ in 0..TRIES {
             let mut all = PairCount::default();
-            (0..molecules).for_each(|_| all.add(PairCount::single(begin())));
+            (0..molecules).for_each(|_| all.merge_pair_count(PairCount::of_one_pair(begin())));
             seen[all.num_molecules().unwrap() as usize] += 1;
         }
         for (told, (seen, chance)) in seen.into_iter().zip(chances).enumerate() {
@@ -95,8 +95,8 @@ fn sketch_contains_matching_roots_once_per_pair() {
             let [a, b] = mates.each_ref().map(|seq| Mate { seq, qual: &[] });
             let [one, two] = mates.each_ref().map(|seq| packed(seq));
             let once = hash_read_starts(&ReadPair { name: b"p", mates: [b, a] }, [two.packed(), one.packed()]);
-            let once = PairCount::single(once);
-            own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].add(once));
+            let once = PairCount::of_one_pair(once);
+            own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].merge_pair_count(once));
         }
         let whole = sampled(&pairs, &[70; 100], params);
         assert_eq!((whole.level, whole.counts.len()), (0, expected.len()));
@@ -111,8 +111,8 @@ fn sketch_contains_matching_roots_once_per_pair() {
             let fits: Vec<_> = expected.iter().filter(|(key, _)| params.level_of_key(**key) >= part.level).collect();
             assert!(part.counts.iter().map(|(key, count)| (key, count)).eq(fits.iter().copied()), "{few} {most}");
             let fit = |level| expected.keys().filter(|key| params.level_of_key(**key) >= level).count();
-            assert!(part.counts.len() <= params.capacity(part.level));
-            assert!((0..part.level).all(|level| fit(level) > params.capacity(level)), "as many as have room");
+            assert!(part.counts.len() <= params.max_kmers_at_level(part.level));
+            assert!((0..part.level).all(|level| fit(level) > params.max_kmers_at_level(level)), "as many as have room");
             // In another order, and in two shards.
             let turned: Vec<_> = pairs.iter().rev().cloned().collect();
             assert_eq!(pairs.len() % 2, 0);

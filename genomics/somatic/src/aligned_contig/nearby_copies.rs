@@ -48,13 +48,13 @@ impl OrientedContig<'_> {
             return None;
         }
         let region = self.region_of_possible_copies()?;
-        self.changes_of_copies(region, &region.bases(self.genome))
+        self.changes_from_cheapest_copying(region, &region.bases(self.genome))
     }
 
     /// The changes that follow from the cheapest way to copy the contig from a region of the genome. `None` if an end
     /// of the contig is not copied from there, or if the contig is too short to show a whole copy and the stretches are
     /// not just two with a junction between them.
-    pub(super) fn changes_of_copies(
+    pub(super) fn changes_from_cheapest_copying(
         &self,
         region: GenomeRegion,
         bases: &[u8],

@@ -101,7 +101,7 @@ impl SeedConsensus {
     }
 
     /// Whether reads diverge within the trusted range.
-    pub(super) fn branches_in_range(
+    pub(super) fn has_branch_in_trusted_range(
         &self,
         stacked_reads: &[StackedRead],
         consensus_of_stack: &StackConsensus<'_>,

@@ -116,7 +116,7 @@ pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
 
 impl CountingUnit<'_> {
     /// Builds the result of the counting unit from the merged results of all partitions.
-    pub(super) fn finish(
+    pub(super) fn build_counting_result(
         &self,
         all: PartitionCountResult,
         parts: u64,

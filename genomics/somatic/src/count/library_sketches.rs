@@ -34,7 +34,7 @@ impl LibrarySketches {
     }
 
     /// Library models of an earlier pass, without sketches.
-    pub(super) fn from_models(models: &[SamplePairLibraryProperties]) -> LibrarySketches {
+    pub(super) fn without_sketches(models: &[SamplePairLibraryProperties]) -> LibrarySketches {
         LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
     }
 }

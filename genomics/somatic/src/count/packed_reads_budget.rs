@@ -22,7 +22,8 @@ pub fn packed_reads_budget_bytes(
     let budget_bytes = min_packed_reads_bytes(params, estimate);
     let left = params.max_scratch_bytes.checked_sub(budget_bytes)?;
     let context = CountParams { max_scratch_bytes: left, ..params.clone() };
-    let fits = num_partitions(&context, samples, expected) == Some(1) && left >= expected_recruited_bytes(estimate);
+    let fits = min_partitions_for_samples(&context, samples, expected) == Some(1)
+        && left >= expected_recruited_bytes(estimate);
     (fits && estimate.packed_bytes > 0).then_some(budget_bytes)
 }
 
@@ -35,16 +36,20 @@ pub fn scratch_bytes_for_packed_reads(
     estimate: &ReadEstimate,
 ) -> u64 {
     let none = CountParams { max_scratch_bytes: 0, ..params.clone() };
-    let spill_peak_bytes = match num_partitions(&none, samples, expected) {
+    let spill_peak_bytes = match min_partitions_for_samples(&none, samples, expected) {
         Some(1) => 0,
         _ => expected.super_kmer_bytes + expected.super_kmer_bytes / 16,
     };
     min_packed_reads_bytes(params, estimate) + spill_peak_bytes.max(expected_recruited_bytes(estimate))
 }
 
-/// Number of partitions into which the k-mers of `samples` samples must be divided: see
-/// [`CountParams::partitions_needed`].
-pub(super) fn num_partitions(params: &CountParams, samples: usize, expected: &ExpectedKmers) -> Option<u32> {
+/// Minimum number of partitions into which the k-mers of `samples` samples must be divided: see
+/// [`CountParams::partitions_needed`]. `None` if more than [`genuma_kmers::MAX_PARTITIONS`] are needed.
+pub(super) fn min_partitions_for_samples(
+    params: &CountParams,
+    samples: usize,
+    expected: &ExpectedKmers,
+) -> Option<u32> {
     match samples {
         0..=2 => params.partitions_needed::<2>(expected),
         3 | 4 => params.partitions_needed::<4>(expected),

@@ -67,7 +67,8 @@ impl ReadStats {
         ReadStats { trimmed, libraries: vec![LibraryTally::default(); samples], aligned }
     }
 
-    pub(super) fn add(&mut self, other: &ReadStats) {
+    /// Adds the statistics of other read pairs.
+    pub(super) fn merge_stats(&mut self, other: &ReadStats) {
         self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, partition)| sum.merge_counts(partition));
         self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, partition)| sum.merge_tally(partition));
         self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, partition)| sum.merge_counts(partition));
@@ -86,7 +87,7 @@ pub(super) fn collect_read_stats<'a>(
     }
     for PairProcessor { preprocessor, observer, recorder, .. } in recorders_by_thread {
         let (trimmed, libraries) = (preprocessor.trim_counts().collect(), observer.into_tallies());
-        stats.add(&ReadStats { trimmed, libraries, aligned: Vec::new() });
+        stats.merge_stats(&ReadStats { trimmed, libraries, aligned: Vec::new() });
         recorders.extend(recorder);
     }
     (stats, recorders)

@@ -66,7 +66,7 @@ fn joined(novel: u64, given: u64) -> CountingResult {
         }
     };
     let merged = merge_all_partitions(vec![result(5000), result(0)]).unwrap();
-    counting.finish(merged, 2, PackedReadsOutcome::ScratchTooSmall(0))
+    counting.build_counting_result(merged, 2, PackedReadsOutcome::ScratchTooSmall(0))
 }
 
 #[test]

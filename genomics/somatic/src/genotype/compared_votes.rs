@@ -42,7 +42,8 @@ impl<'a> ComparedVotes<'a> {
         let (normal_support, tumour_support) =
             (AlleleSupport::count_votes(normal), AlleleSupport::count_votes(&pooled));
         let in_normal = params.admixture.tumour_in_normal_ratio;
-        let normal_without_allele = NormalWithoutAlleleLikelihood::fit(normal, tumours, tumour_support, in_normal);
+        let normal_without_allele =
+            NormalWithoutAlleleLikelihood::fit_contamination(normal, tumours, tumour_support, in_normal);
         // Slippage has the same rate in all tumours.
         let log_ratio_over_errors = presence_log_likelihood(tumours)
             - error_log_likelihood(&pooled, params.error_probability, params.slippage_rate);

@@ -42,8 +42,8 @@ impl ComparedVotes<'_> {
         let max_contamination = self.normal_without_allele.max_contamination;
         // Tumour cells in the normal may make as many molecules by chance.
         let of_tumour_cells = if self.params.admixture.tumour_in_normal_ratio > 0.0 {
-            let variance =
-                max_contamination * (1.0 - max_contamination) / f64::from(self.normal_support.depth().max(1));
+            let variance = max_contamination * (1.0 - max_contamination)
+                / f64::from(self.normal_support.num_informative_molecules().max(1));
             max_contamination + GENOTYPE_MODEL_PARAMS.tumour_in_normal_deviations * variance.sqrt()
         } else {
             0.0
@@ -61,7 +61,8 @@ impl ComparedVotes<'_> {
         let is_one_error = normal.alternative == 1
             && phred_of_log_odds(limits.against_error.min(limits.against_germline)) >= params.min_forgiving_quality;
         let contaminated = if is_one_error {
-            let fraction = self.normal_without_allele.max_contamination.max(1.0 / f64::from(normal.depth()));
+            let fraction =
+                self.normal_without_allele.max_contamination.max(1.0 / f64::from(normal.num_informative_molecules()));
             fitted_log_likelihood(self.normal, fraction) - params.min_tumour_excess_one_molecule
         } else if self.params.admixture.tumour_in_normal_ratio > 0.0 {
             self.normal_without_allele.log_likelihood_contaminated - params.min_tumour_excess_one_molecule
@@ -100,7 +101,8 @@ impl ComparedVotes<'_> {
     /// Whether the normal has too few molecules. Expected but absent tumour alleles count as half as many molecules
     /// with the other allele.
     fn is_normal_shallow(&self) -> bool {
-        let depth = f64::from(self.normal_support.depth()).max(self.expected_in_normal / std::f64::consts::LN_2);
+        let depth = f64::from(self.normal_support.num_informative_molecules())
+            .max(self.expected_in_normal / std::f64::consts::LN_2);
         depth < f64::from(self.params.population_frequency.min_normal_depth_to_pass())
     }
 

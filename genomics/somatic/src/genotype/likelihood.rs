@@ -211,7 +211,7 @@ pub(super) struct NormalWithoutAlleleLikelihood {
 impl NormalWithoutAlleleLikelihood {
     /// Fits the contamination. `pooled` is the support in all tumours together; `in_normal` is the known ratio of the
     /// allele fraction in the normal to that in the tumour, or 0.
-    pub(super) fn fit(
+    pub(super) fn fit_contamination(
         normal: &[MoleculeVote],
         tumours: &[Vec<MoleculeVote>],
         pooled: AlleleSupport,
@@ -221,7 +221,7 @@ impl NormalWithoutAlleleLikelihood {
         let own = tumours
             .iter()
             .map(|votes| AlleleSupport::count_votes(votes))
-            .filter(|own| own.depth() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
+            .filter(|own| own.num_informative_molecules() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
         let most = own.map(|own| own.supporting_vote_share()).fold(pooled.supporting_vote_share(), f64::max);
         let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
         // Contamination with tumour cells does not give the normal more of an allele than the tumour has.
@@ -243,7 +243,7 @@ pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec
     let support = AlleleSupport::count_votes(&tumour);
     let tumours = [tumour];
     // docs/model/genotype.md (21)
-    NormalWithoutAlleleLikelihood::fit(normal, &tumours, support, in_normal).log_likelihood_with_prior
+    NormalWithoutAlleleLikelihood::fit_contamination(normal, &tumours, support, in_normal).log_likelihood_with_prior
         + joint_somatic_log_likelihood(&tumours)
         - shared
 }

@@ -51,14 +51,14 @@ impl AlleleSupport {
     }
 
     /// Number of informative molecules: those that support either allele.
-    pub fn depth(&self) -> u32 {
+    pub fn num_informative_molecules(&self) -> u32 {
         self.reference + self.alternative
     }
 
     /// Share of the informative molecules that support the tumour allele; 0 without informative molecules. All votes
     /// count, so for a long allele it differs from the allele fraction.
     pub(crate) fn supporting_vote_share(&self) -> f64 {
-        f64::from(self.alternative) / f64::from(self.depth().max(1))
+        f64::from(self.alternative) / f64::from(self.num_informative_molecules().max(1))
     }
 
     /// Share of the informative molecules that have the tumour allele; 0 without informative molecules. Molecules at
@@ -228,7 +228,7 @@ impl GenotypingResult {
 
     /// Sort key that puts the better of two calls of one change first: fewer filters, then higher quality
     /// (Phred-scaled, rounded down).
-    pub(crate) fn rank(&self) -> (usize, Reverse<i64>) {
+    pub(crate) fn sort_key_best_first(&self) -> (usize, Reverse<i64>) {
         (self.filters.len(), Reverse(self.quality as i64))
     }
 }

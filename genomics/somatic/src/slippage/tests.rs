@@ -5,7 +5,7 @@ fn lengths_are_read_off_reads() {
     let seq = |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
     let contig = seq(10);
     let repeat = RepeatRange::find_repeat_around(&contig, 20, 2);
-    assert_eq!((repeat.len(), repeat.unit), (20, 2));
+    assert_eq!((repeat.length_bp(), repeat.unit), (20, 2));
     for copies in [4, 9, 10, 11, 20] {
         assert_eq!(repeat.length_in_read(&contig, &seq(copies), &[0]), Some(2 * copies));
         assert_eq!(repeat.length_in_read(&contig, &seq(copies)[5..], &[5]), Some(2 * copies));

@@ -151,7 +151,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
         1,
     ));
     let (seen, mut looking, mut found) =
-        (RecruitingKmerCounts::zero(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
+        (RecruitingKmerCounts::zero_counts(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))
@@ -162,7 +162,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
         assert_eq!((&pair.mates, pair.sample), (&mates, original.sample));
     }
     let deep = index.compute_locus_depths(&seen, 1);
-    kept.iter_mut().for_each(|pair| index.remove_downsampled_contigs(pair, &deep, &mut looking, &mut found));
+    kept.iter_mut().for_each(|pair| index.downsample_contigs_of_pair(pair, &deep, &mut looking, &mut found));
     kept.retain(|pair| !pair.contigs.is_empty());
     kept.sort_unstable();
     let members: Vec<u32> = (0..kept.len() as u32).collect();

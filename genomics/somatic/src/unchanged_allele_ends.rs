@@ -1,10 +1,11 @@
-//! Counts the molecules that show the unchanged allele at a tandem duplication.
+//! Counts the molecules that show the unchanged allele at the ends of a tandem duplication, a deletion, another
+//! insertion or a junction.
 //!
-//! A read shows the unchanged allele only if it contains the whole duplicated stretch. No read does if the stretch is
-//! as long as the reads. But each chromosome, with or without the duplication, has each end of the stretch once: the
-//! bases before its first base, and the bases after its last base. So the molecules that cross an end estimate the
-//! depth of all alleles, and those that cross the junction between both copies the depth of the duplication
-//! (`docs/model/genotype.md`, formula 16).
+//! A read shows the unchanged allele of a tandem duplication only if it contains the whole duplicated stretch. No read
+//! does if the stretch is as long as the reads. But each chromosome, with or without the duplication, has each end of
+//! the stretch once: the bases before its first base, and the bases after its last base. So the molecules that cross an
+//! end estimate the depth of all alleles, and those that cross the junction between both copies the depth of the
+//! duplication (`docs/model/genotype.md`, formula 16).
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::Change;
@@ -12,9 +13,9 @@ use crate::event_model;
 use crate::packed::OwnedRead;
 use crate::sequencing_errors::ERROR_MODEL_PARAMS;
 
-/// Minimum length in bp of a tandem duplication for which the unchanged allele is counted at its ends. Nearly all reads
-/// contain a shorter duplicated stretch completely, with flanks.
-const MIN_DUPLICATION_BP: usize = 20;
+/// Minimum length in bp of a tandem duplication, a deletion or another insertion whose two ends are examined
+/// separately. Nearly all reads that cover a shorter one contain it completely, with flanks.
+const MIN_CHANGE_WITH_TWO_ENDS_BP: usize = 20;
 /// Minimum share (numerator, denominator) of the bases of an insertion that copy the neighbouring sequence in a tandem
 /// duplication. The other bases are between the copies.
 const MIN_COPIED_SHARE: [usize; 2] = [1, 2];
@@ -49,8 +50,8 @@ pub(crate) struct UnchangedAlleleEnds<'a> {
 
 impl<'a> UnchangedAlleleEnds<'a> {
     /// The ends of the stretch that change `f` duplicates in tandem; `None` if `f` is neither an insertion of at least
-    /// [`MIN_DUPLICATION_BP`] that copies the bases next to it, nor the junction of a tandem duplication.
-    pub(crate) fn from_tandem_duplication(
+    /// [`MIN_CHANGE_WITH_TWO_ENDS_BP`] that copies the bases next to it, nor the junction of a tandem duplication.
+    pub(crate) fn ends_of_tandem_duplication(
         f: &'a ContigChange,
         contig: &'a AlignedContig,
     ) -> Option<UnchangedAlleleEnds<'a>> {
@@ -75,7 +76,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
     /// The ends of the stretch next to an insertion that the insertion copies; `None` if it copies too little.
     fn from_insertion(f: &'a ContigChange, seq: &[u8]) -> Option<UnchangedAlleleEnds<'a>> {
         let (at, len) = (&f.contig_range, f.contig_range.len());
-        if len < MIN_DUPLICATION_BP || f.right_shift != -(i32::try_from(len).ok()?) {
+        if len < MIN_CHANGE_WITH_TWO_ENDS_BP || f.right_shift != -(i32::try_from(len).ok()?) {
             return None;
         }
         let [before, after] = event_model::num_copied_bases_at_insertion(seq, at);
@@ -129,12 +130,12 @@ impl<'a> UnchangedAlleleEnds<'a> {
     }
 }
 
-/// The ends of a deletion of at least [`MIN_DUPLICATION_BP`] bases, or of a junction that is no tandem duplication, in
-/// the unchanged sequence. `None` for other changes.
+/// The ends of a deletion of at least [`MIN_CHANGE_WITH_TWO_ENDS_BP`] bases, or of a junction that is no tandem
+/// duplication, in the unchanged sequence. `None` for other changes.
 pub(crate) fn ends_of_deletion_or_junction(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
         Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
-        Change::Allele { .. } if f.right_shift >= MIN_DUPLICATION_BP as i32 => 0,
+        Change::Allele { .. } if f.right_shift >= MIN_CHANGE_WITH_TWO_ENDS_BP as i32 => 0,
         _ => return None,
     };
     let after = usize::try_from(f.contig_range.end as i32 + f.right_shift).ok()?;
@@ -145,10 +146,10 @@ pub(crate) fn ends_of_deletion_or_junction(f: &ContigChange) -> Option<Unchanged
     Some(UnchangedAlleleEnds { ends, homology, shifts: [0, f.right_shift], is_junction: true })
 }
 
-/// Whether change `f` inserts at least [`MIN_DUPLICATION_BP`] bases, so that a molecule may cross only one end of the
-/// insertion.
+/// Whether change `f` inserts at least [`MIN_CHANGE_WITH_TWO_ENDS_BP`] bases, so that a molecule may cross only one end
+/// of the insertion.
 pub(crate) fn is_long_insertion(f: &ContigChange) -> bool {
-    matches!(f.change, Change::Allele { .. }) && f.right_shift <= -(MIN_DUPLICATION_BP as i32)
+    matches!(f.change, Change::Allele { .. }) && f.right_shift <= -(MIN_CHANGE_WITH_TWO_ENDS_BP as i32)
 }
 
 /// For the start and the end of the inserted bases, whether a read of `read_len` bases that begins at contig position
@@ -238,7 +239,7 @@ mod tests {
             let new = s + filler.len();
             for at in [l, l + s] {
                 let contig = contig_with(&[LEFT, STRETCH, filler, STRETCH, RIGHT], insertion(at..at + new));
-                let found = UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig).unwrap();
+                let found = UnchangedAlleleEnds::ends_of_tandem_duplication(&contig.changes[0], &contig).unwrap();
                 let ends = found.ends.each_ref().map(|end| end.at);
                 assert!(ends[0].abs_diff(l) <= 1 && ends[1].abs_diff(l + s) <= 1, "{ends:?}");
                 assert!(!found.is_junction);
@@ -255,11 +256,11 @@ mod tests {
         }
         let other = contig_with(&[LEFT, STRETCH, RIGHT, STRETCH, RIGHT], insertion(34..68));
         assert_eq!(
-            UnchangedAlleleEnds::from_tandem_duplication(&other.changes[0], &other).map(|found| found.homology),
+            UnchangedAlleleEnds::ends_of_tandem_duplication(&other.changes[0], &other).map(|found| found.homology),
             None
         );
         let short = contig_with(&[LEFT, b"AC", STRETCH, RIGHT], insertion(34..36));
-        assert_eq!(UnchangedAlleleEnds::from_tandem_duplication(&short.changes[0], &short), None);
+        assert_eq!(UnchangedAlleleEnds::ends_of_tandem_duplication(&short.changes[0], &short), None);
     }
 
     #[test]
@@ -275,7 +276,7 @@ mod tests {
         };
         let duplication = [end(1000, RetainedSide::Right), end(1299, RetainedSide::Left)];
         let contig = contig_with(&[STRETCH, STRETCH], change(duplication));
-        let found = UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig).unwrap();
+        let found = UnchangedAlleleEnds::ends_of_tandem_duplication(&contig.changes[0], &contig).unwrap();
         assert!(found.is_junction);
         let crossed = |parts: &[&[u8]]| found.read_overhangs_at_ends(&read(parts), &[4]).map(|beside| beside.is_some());
         assert_eq!(crossed(&[&STRETCH[4..], &RIGHT[..12]]), [false, true]);
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(found.bases_around_ends(5)[1], [&STRETCH[29..], &RIGHT[..5]].concat());
         let deletion = [end(1000, RetainedSide::Left), end(1299, RetainedSide::Right)];
         let contig = contig_with(&[STRETCH, STRETCH], change(deletion));
-        assert_eq!(UnchangedAlleleEnds::from_tandem_duplication(&contig.changes[0], &contig), None);
+        assert_eq!(UnchangedAlleleEnds::ends_of_tandem_duplication(&contig.changes[0], &contig), None);
     }
 
     #[test]
