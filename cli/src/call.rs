@@ -420,7 +420,8 @@ fn has_piped_reads(job: &CallJob) -> bool {
 /// A header contradicts the reference, and `rule` does not accept that.
 fn check_headers_of_pipes(job: &CallJob, genome: &Reference, rule: WarningRule) -> anyhow::Result<Vec<ResultWarning>> {
     let Some(path) = &job.reference else { return Ok(Vec::new()) };
-    let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
+    let lanes: Vec<Lane> =
+        job.lanes.iter().filter(|lane| lane.is_bam_cram_or_binseq() && lane.has_pipe()).cloned().collect();
     let warnings = header_check::find_header_reference_mismatches(&lanes, genome, path)?;
     result_check::check_no_blocking_warnings(&warnings, rule)?;
     Ok(warnings)
