@@ -120,7 +120,7 @@ pub(crate) struct Args {
     read_group: Vec<String>,
     /// Copy these tags from BAM and CRAM reads to their records, such as RX,QX,MM,ML; or all: every tag except those listed
     /// in the guide; of aligned input, name the tags instead [default: none]
-    #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse, help_heading = "Input")]
+    #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse_tag_list, help_heading = "Input")]
     tags: Option<CarriedTags>,
     /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
     /// OQ, U2, BQ, and cd, ce, ad, ae, bd, be, aq, bq of fgbio

@@ -425,7 +425,8 @@ fn check_headers_of_pipes(
     rule: BlockingWarningRule,
 ) -> anyhow::Result<Vec<ResultWarning>> {
     let Some(path) = &job.reference else { return Ok(Vec::new()) };
-    let lanes: Vec<Lane> = job.lanes.iter().filter(|lane| lane.is_aligned() && lane.has_pipe()).cloned().collect();
+    let lanes: Vec<Lane> =
+        job.lanes.iter().filter(|lane| lane.is_bam_cram_or_binseq() && lane.has_pipe()).cloned().collect();
     let warnings = header_check::find_header_reference_mismatches(&lanes, genome, path)?;
     result_check::check_no_blocking_warnings(&warnings, rule)?;
     Ok(warnings)

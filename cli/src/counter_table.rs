@@ -173,7 +173,7 @@ mod tests {
             max_resident_bytes: CounterValue::exact_value(3 << 30),
             voluntary_switches: 1234,
             involuntary_switches: 7,
-            cpu_migrations: CounterValue::at_least(5, "sampled"),
+            cpu_migrations: CounterValue::lower_bound_value(5, "sampled"),
             minor_faults: 100,
             major_faults: 0,
             disk_read_bytes: CounterValue::exact_value(0),

@@ -107,8 +107,8 @@ impl DistributedPlan {
     /// The object cannot be read, is no plan, was changed, was made by another version of genuma, or has unknown keys or
     /// values that no plan has.
     pub(crate) fn load(run_store: &RunStore) -> anyhow::Result<Option<DistributedPlan>> {
-        let Some(entry) = run_store.open_if_exists(PLAN_OBJECT_NAME)? else { return Ok(None) };
-        let text = entry.read(0..entry.len())?;
+        let Some(entry) = run_store.open_object_if_exists(PLAN_OBJECT_NAME)? else { return Ok(None) };
+        let text = entry.read_range(0..entry.len_bytes())?;
         #[derive(Deserialize)]
         struct PlanVersion {
             genuma: String,
@@ -148,7 +148,7 @@ impl DistributedPlan {
     /// other; `None` for a valid plan.
     fn find_fault(&self) -> Option<String> {
         let call = &self.call;
-        if !call.grid.is_valid() {
+        if !call.grid.is_valid_grid() {
             let BinGrid { num_partitions, bins_per_partition } = call.grid;
             return Some(format!("{num_partitions} partitions of {bins_per_partition} bins cannot be counted"));
         }

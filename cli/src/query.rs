@@ -141,7 +141,7 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
     let (mut batch, mut num_looked_up, mut num_found) = (ReadBatch::new(), 0u64, 0u64);
     while sequences.fill_batch(&mut batch)? {
         for sequence in batch.iter() {
-            stream.start_sequence();
+            stream.start_query_sequence();
             for (start, kmer) in kmers(sequence.seq, note.k) {
                 let found = stream.find_kmer_number(start, kmer);
                 write_kmer(&mut out, sequence.name, start, &sequence.seq[start..start + note.k as usize])?;

@@ -172,12 +172,12 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Sequencing")]
     true_positions: bool,
 
-    /// Number of genome positions with a recurrent artefact: a share of the molecules of every sample (5-40%, higher
+    /// Number of genome positions with a recurrent error: a share of the molecules of every sample (5-40%, higher
     /// in some libraries than in others) has the same wrong base. The positions depend on the genome and
     /// --recurrent-seed, not on --seed; they are written to recurrent.vcf
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Library")]
     recurrent: usize,
-    /// Seed of the positions of recurrent artefacts
+    /// Seed of the positions of recurrent errors
     #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "Library")]
     recurrent_seed: u64,
 

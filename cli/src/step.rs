@@ -171,7 +171,7 @@ fn run_task(
         runner.run_task(step)?;
         let object = plan.call.open_task_output(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
-            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.name())
+            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.path_or_url())
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);

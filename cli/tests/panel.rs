@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Data, RunOutput, SharedFixture, assert_same, gunzip, run, scratch, text};
 
-/// What the simulated people share: the genome, and the positions of recurrent artefacts.
+/// What the simulated people share: the genome, and the positions of recurrent errors.
 const RECURRENT: [&str; 2] = ["--recurrent", "500"];
 const NORMALS: u64 = 10;
 

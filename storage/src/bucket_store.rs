@@ -101,14 +101,14 @@ impl BucketStore {
         match upload.upload_if_absent(len)? {
             Some(is_published) => Ok(is_published),
             // The service cannot exclude that two processes publish at the same moment.
-            None if self.open_if_exists(name)?.is_some() => Ok(false),
+            None if self.open_object_if_exists(name)?.is_some() => Ok(false),
             None => upload.upload_single(len).map(|()| true),
         }
     }
 
     /// Opens the present version of the object `name`; `None` if it does not exist. See
-    /// [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
-    pub fn open_if_exists(&self, name: &str) -> Result<Option<BucketObject>, Error> {
+    /// [`RunStore::open_object_if_exists`](crate::RunStore::open_object_if_exists).
+    pub fn open_object_if_exists(&self, name: &str) -> Result<Option<BucketObject>, Error> {
         // The answer to a range request says why there is no object; the answer to HEAD does not. An empty object has
         // no range.
         let first = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
@@ -143,8 +143,8 @@ impl BucketStore {
         Ok(names)
     }
 
-    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
+    /// Removes the object `name` if it exists. See [`RunStore::remove_object`](crate::RunStore::remove_object).
+    pub fn remove_object(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
         let task = RequestDescription { action: "remove", object: &url };
         let key = self.key(name);
@@ -157,7 +157,7 @@ impl BucketStore {
     }
 
     /// Reads a range of an object into `bytes`, which must be as long as the range.
-    pub fn read(&self, found: &BucketObject, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
+    pub fn read_range(&self, found: &BucketObject, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         let start = range.start;
         self.stream_range(found, range, |at, chunk| {
             let at = (at - start) as usize;

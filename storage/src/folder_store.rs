@@ -31,7 +31,7 @@ pub(crate) struct FolderObject {
 
 impl FolderStore {
     /// Creates the folder of the store if it does not exist.
-    pub fn create(&self) -> Result<(), Error> {
+    pub fn create_folder(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
     }
 
@@ -54,14 +54,14 @@ impl FolderStore {
     }
 
     /// Opens the present version of the object `name`; `None` if it does not exist. See
-    /// [`RunStore::open_if_exists`](crate::RunStore::open_if_exists).
-    pub fn open_if_exists(&self, name: &str) -> Result<Option<FolderObject>, Error> {
+    /// [`RunStore::open_object_if_exists`](crate::RunStore::open_object_if_exists).
+    pub fn open_object_if_exists(&self, name: &str) -> Result<Option<FolderObject>, Error> {
         let path = self.0.join(name);
-        let file = match open_if_exists(&path)? {
+        let file = match open_file_if_exists(&path)? {
             Some(file) => file,
             None => {
                 self.check_exists()?;
-                match open_if_exists(&path)? {
+                match open_file_if_exists(&path)? {
                     Some(file) => file,
                     None => return Ok(None),
                 }
@@ -95,8 +95,8 @@ impl FolderStore {
         Ok(names)
     }
 
-    /// Removes the object `name` if it exists. See [`RunStore::remove`](crate::RunStore::remove).
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
+    /// Removes the object `name` if it exists. See [`RunStore::remove_object`](crate::RunStore::remove_object).
+    pub fn remove_object(&self, name: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         match fs::remove_file(&path) {
             Err(e) if e.kind() == ErrorKind::NotFound => self.check_exists(),
@@ -117,7 +117,7 @@ impl FolderStore {
 }
 
 /// Opens a file for reading; `None` if it does not exist.
-fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
+fn open_file_if_exists(path: &Path) -> Result<Option<File>, Error> {
     match File::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         file => file.map(Some).map_err(Error::io_error("read", path)),
@@ -126,12 +126,12 @@ fn open_if_exists(path: &Path) -> Result<Option<File>, Error> {
 
 impl FolderObject {
     /// Returns the path of the object's file.
-    pub fn path(&self) -> &Path {
+    pub fn file_path(&self) -> &Path {
         &self.path
     }
 
     /// Reads a range of the object into `bytes`, which must be as long as the range.
-    pub fn read(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
+    pub fn read_range(&self, range: Range<u64>, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_len(range.end)?;
         self.file.read_exact_at(bytes, range.start).map_err(|e| self.read_error(e))
     }

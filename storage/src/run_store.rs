@@ -53,7 +53,7 @@ impl RunStore {
     /// The folder cannot be created.
     pub fn create_folder(&self) -> Result<(), Error> {
         match &self.0 {
-            Backend::Folder(folder) => folder.create(),
+            Backend::Folder(folder) => folder.create_folder(),
             Backend::Bucket(_) => Ok(()),
         }
     }
@@ -105,22 +105,22 @@ impl RunStore {
     /// # Errors
     /// The name is invalid; or the folder or bucket does not exist, cannot be reached within the retry timeout, or
     /// rejects the request.
-    pub fn open_if_exists(&self, name: &str) -> Result<Option<StoredObject>, Error> {
+    pub fn open_object_if_exists(&self, name: &str) -> Result<Option<StoredObject>, Error> {
         let name = check_object_name(name)?;
         Ok(match &self.0 {
             Backend::Folder(folder) => {
-                folder.open_if_exists(name)?.map(|found| StoredObject(FoundObject::Folder(found)))
+                folder.open_object_if_exists(name)?.map(|found| StoredObject(FoundObject::Folder(found)))
             }
-            Backend::Bucket(bucket) => {
-                bucket.open_if_exists(name)?.map(|found| StoredObject(FoundObject::Bucket(Arc::clone(bucket), found)))
-            }
+            Backend::Bucket(bucket) => bucket
+                .open_object_if_exists(name)?
+                .map(|found| StoredObject(FoundObject::Bucket(Arc::clone(bucket), found))),
         })
     }
 
     /// Returns the sorted names of all objects. Temporary objects are left out.
     ///
     /// # Errors
-    /// The errors of [`RunStore::open_if_exists`].
+    /// The errors of [`RunStore::open_object_if_exists`].
     pub fn object_names(&self) -> Result<Vec<String>, Error> {
         match &self.0 {
             Backend::Folder(folder) => folder.object_names(),
@@ -131,12 +131,12 @@ impl RunStore {
     /// Removes the object `name` if it exists.
     ///
     /// # Errors
-    /// The errors of [`RunStore::open_if_exists`].
-    pub fn remove(&self, name: &str) -> Result<(), Error> {
+    /// The errors of [`RunStore::open_object_if_exists`].
+    pub fn remove_object(&self, name: &str) -> Result<(), Error> {
         let name = check_object_name(name)?;
         match &self.0 {
-            Backend::Folder(folder) => folder.remove(name),
-            Backend::Bucket(bucket) => bucket.remove(name),
+            Backend::Folder(folder) => folder.remove_object(name),
+            Backend::Bucket(bucket) => bucket.remove_object(name),
         }
     }
 }
@@ -164,7 +164,7 @@ enum FoundObject {
 
 impl StoredObject {
     /// Returns the length of the object in bytes.
-    pub fn len(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         match &self.0 {
             FoundObject::Folder(found) => found.len,
             FoundObject::Bucket(_, found) => found.len,
@@ -172,13 +172,13 @@ impl StoredObject {
     }
 
     /// Returns whether the object has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    pub fn has_no_bytes(&self) -> bool {
+        self.len_bytes() == 0
     }
 
     /// Returns the version of the object: text that changes when another object replaces this one. In a bucket, objects
     /// with the same contents may have the same version. Empty if the service reports no versions.
-    pub fn version(&self) -> &str {
+    pub fn object_version(&self) -> &str {
         match &self.0 {
             FoundObject::Folder(found) => &found.version,
             FoundObject::Bucket(_, found) => found.etag.as_deref().unwrap_or_default(),
@@ -190,12 +190,12 @@ impl StoredObject {
     /// # Errors
     /// The object has fewer bytes; it was truncated since it was found; an object of a bucket was removed or replaced
     /// since then, or cannot be read within the retry timeout; or a system call failed.
-    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
+    pub fn read_range(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
         self.check_range(&range)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
         match &self.0 {
-            FoundObject::Folder(found) => found.read(range, &mut bytes)?,
-            FoundObject::Bucket(bucket, found) => bucket.read(found, range, &mut bytes)?,
+            FoundObject::Folder(found) => found.read_range(range, &mut bytes)?,
+            FoundObject::Bucket(bucket, found) => bucket.read_range(found, range, &mut bytes)?,
         }
         Ok(bytes)
     }
@@ -204,7 +204,7 @@ impl StoredObject {
     /// range is downloaded to the scratch folder.
     ///
     /// # Errors
-    /// The errors of [`StoredObject::read`]; the scratch folder is full.
+    /// The errors of [`StoredObject::read_range`]; the scratch folder is full.
     pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
         self.check_range(&range)?;
         Ok(match &self.0 {
@@ -226,7 +226,7 @@ impl StoredObject {
     }
 
     fn check_range(&self, range: &Range<u64>) -> Result<(), Error> {
-        let len = self.len();
+        let len = self.len_bytes();
         if range.start <= range.end && range.end <= len {
             return Ok(());
         }
@@ -238,7 +238,7 @@ impl StoredObject {
 impl fmt::Display for StoredObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            FoundObject::Folder(found) => found.path().display().fmt(f),
+            FoundObject::Folder(found) => found.file_path().display().fmt(f),
             FoundObject::Bucket(bucket, found) => f.write_str(&bucket.url(found.name())),
         }
     }
@@ -262,7 +262,7 @@ enum KeepAlive {
 
 impl LocalObjectFile {
     /// Returns the path of the file, for reading.
-    pub fn path(&self) -> &Path {
+    pub fn local_path(&self) -> &Path {
         &self.path
     }
 

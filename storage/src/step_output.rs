@@ -146,10 +146,10 @@ impl StepOutput {
     /// # Errors
     /// The object cannot be read, is damaged, or was made for a call with other inputs or parameters.
     pub fn find_step_output(store: &RunStore, label: &StepOutputId<'_>) -> Result<Option<StepOutput>, Error> {
-        let Some(entry) = store.open_if_exists(label.name)? else { return Ok(None) };
-        let (name, len) = (entry.to_string(), entry.len());
+        let Some(entry) = store.open_object_if_exists(label.name)? else { return Ok(None) };
+        let (name, len) = (entry.to_string(), entry.len_bytes());
         let damaged = |what| Error::Damaged { object: name.clone(), what };
-        let tail = entry.read(len.saturating_sub(TAIL_READ_BYTES)..len)?;
+        let tail = entry.read_range(len.saturating_sub(TAIL_READ_BYTES)..len)?;
         let other = "not an object of this version";
         let at = tail.len().checked_sub(FOOTER_BYTES as usize).ok_or_else(|| damaged("too short"))?;
         let foot = &tail[at..];
@@ -164,7 +164,7 @@ impl StepOutput {
         let start = (len - FOOTER_BYTES).checked_sub(bytes).ok_or_else(|| damaged("too short"))?;
         let end = match (at as u64).checked_sub(bytes) {
             Some(from) => tail[from as usize..at].to_vec(),
-            None => entry.read(start..len - FOOTER_BYTES)?,
+            None => entry.read_range(start..len - FOOTER_BYTES)?,
         };
         if XxHash3_64::oneshot(&end) != sum {
             return Err(damaged("checksum of its end"));
@@ -196,7 +196,7 @@ impl StepOutput {
     }
 
     /// Returns the path or URL of the object, for messages.
-    pub fn name(&self) -> &str {
+    pub fn path_or_url(&self) -> &str {
         &self.name
     }
 
@@ -212,7 +212,7 @@ impl StepOutput {
 
     /// Returns the length of the object in bytes.
     pub fn len_bytes(&self) -> u64 {
-        self.object.len()
+        self.object.len_bytes()
     }
 
     /// Returns a local file with at least this range of bytes of the object.
@@ -234,7 +234,7 @@ impl StepOutput {
         let Range { start, end } = self.trailer.value_range;
         let fetched = self.fetch_range(start..end)?;
         let from = SeekFrom::Start(start - fetched.object_offset());
-        let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(fetched.path()).map_err(local)?);
+        let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(fetched.local_path()).map_err(local)?);
         file.seek(from).map_err(local)?;
         let mut sum = ChecksumWriter { file: io::sink(), checksum: XxHash3_64::new(), bytes: 0 };
         let read = io::copy(&mut file.by_ref().take(end - start), &mut sum).map_err(local)?;

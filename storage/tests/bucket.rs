@@ -66,20 +66,20 @@ fn tour(store: &RunStore) -> Vec<(String, Vec<u8>)> {
         publish_bytes(store, &format!("object-{i}"), &noise(len, i as u64)).unwrap();
     }
     publish_bytes(store, "gone", b"x").unwrap();
-    store.remove("gone").unwrap();
-    store.remove("gone").unwrap();
-    assert!(store.open_if_exists("gone").unwrap().is_none());
+    store.remove_object("gone").unwrap();
+    store.remove_object("gone").unwrap();
+    assert!(store.open_object_if_exists("gone").unwrap().is_none());
     let mut got = Vec::new();
     for name in store.object_names().unwrap() {
         let object = find_object(store, &name);
-        let (len, third) = (object.len(), object.len() / 3);
+        let (len, third) = (object.len_bytes(), object.len_bytes() / 3);
         let whole = fetch_bytes(&object, 0..len).unwrap();
-        assert_eq!(object.read(0..len).unwrap(), whole);
-        assert_eq!(object.read(third..len).unwrap(), whole[third as usize..]);
+        assert_eq!(object.read_range(0..len).unwrap(), whole);
+        assert_eq!(object.read_range(third..len).unwrap(), whole[third as usize..]);
         assert_eq!(fetch_bytes(&object, third..2 * third).unwrap(), whole[third as usize..2 * third as usize]);
-        assert_eq!(object.read(len..len).unwrap(), b"");
-        assert!(matches!(object.read(len..len + 1), Err(Error::OutOfRange { .. })));
-        assert_eq!(find_object(store, &name).version(), object.version());
+        assert_eq!(object.read_range(len..len).unwrap(), b"");
+        assert!(matches!(object.read_range(len..len + 1), Err(Error::OutOfRange { .. })));
+        assert_eq!(find_object(store, &name).object_version(), object.object_version());
         got.push((name, whole));
     }
     for (i, len) in lengths.into_iter().enumerate() {
@@ -146,12 +146,12 @@ fn arrives(bucket: &'static str, fault: Fault) {
     publish_bytes(&setup.store, "x", &bytes).unwrap();
     publish_bytes(&setup.store, "small", &bytes[..1000]).unwrap();
     let x = find_object(&setup.store, "x");
-    assert_eq!(x.len(), bytes.len() as u64);
-    assert_eq!(fetch_bytes(&x, 0..x.len()).unwrap(), bytes, "{fault:?}");
-    assert_eq!(x.read(1..200_000).unwrap(), bytes[1..200_000], "{fault:?}");
+    assert_eq!(x.len_bytes(), bytes.len() as u64);
+    assert_eq!(fetch_bytes(&x, 0..x.len_bytes()).unwrap(), bytes, "{fault:?}");
+    assert_eq!(x.read_range(1..200_000).unwrap(), bytes[1..200_000], "{fault:?}");
     assert_eq!(setup.store.object_names().unwrap(), ["small", "x"]);
-    setup.store.remove("x").unwrap();
-    assert!(setup.store.open_if_exists("x").unwrap().is_none());
+    setup.store.remove_object("x").unwrap();
+    assert!(setup.store.open_object_if_exists("x").unwrap().is_none());
     assert!(setup.is_clean());
 }
 
@@ -167,7 +167,7 @@ fn an_upload_with_a_lost_completion_answer_succeeds() {
     let bytes = noise(200_000, 3);
     publish_bytes(&setup.store, "x", &bytes).unwrap();
     let x = find_object(&setup.store, "x");
-    assert_eq!(fetch_bytes(&x, 0..x.len()).unwrap(), bytes);
+    assert_eq!(fetch_bytes(&x, 0..x.len_bytes()).unwrap(), bytes);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_failed_upload_keeps_the_older_object() {
         .any(|asked| asked.method == "DELETE" && asked.target.contains("uploadId="));
     assert!(aborted);
     let x = find_object(&setup.store, "x");
-    assert_eq!(fetch_bytes(&x, 0..x.len()).unwrap(), older);
+    assert_eq!(fetch_bytes(&x, 0..x.len_bytes()).unwrap(), older);
     assert_eq!(setup.store.object_names().unwrap(), ["x"]);
 }
 
@@ -214,8 +214,8 @@ fn lasting_faults_are_reported_with_object_and_attempts() {
         setup.proxy.follow(move |_| fault);
         let begun = Instant::now();
         let error = match fault {
-            Fault::Halve | Fault::Cut => x.read(0..64 << 10).unwrap_err(),
-            _ => x.fetch_range(0..x.len()).map(drop).unwrap_err(),
+            Fault::Halve | Fault::Cut => x.read_range(0..64 << 10).unwrap_err(),
+            _ => x.fetch_range(0..x.len_bytes()).map(drop).unwrap_err(),
         };
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         let message = error.to_string();
@@ -229,8 +229,8 @@ fn lasting_faults_are_reported_with_object_and_attempts() {
     }
     setup.proxy.follow(|_| Fault::Status(503));
     let message = [
-        setup.store.open_if_exists("x").map(drop).unwrap_err().to_string(),
-        setup.store.remove("x").unwrap_err().to_string(),
+        setup.store.open_object_if_exists("x").map(drop).unwrap_err().to_string(),
+        setup.store.remove_object("x").unwrap_err().to_string(),
         setup.store.object_names().unwrap_err().to_string(),
         publish_bytes(&setup.store, "x", b"x").unwrap_err().to_string(),
     ];
@@ -251,7 +251,7 @@ fn a_refused_connection_is_reported() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = BucketOptions { retry_timeout: Duration::from_millis(200), ..options(free) };
     let store = RunStore::open_with_options("s3://b", scratch.path(), &options).unwrap();
-    let message = store.open_if_exists("x").unwrap_err().to_string();
+    let message = store.open_object_if_exists("x").unwrap_err().to_string();
     assert!(message.starts_with("cannot read s3://b/x: Connection refused (os error 111); tried "), "{message}");
 }
 
@@ -265,14 +265,14 @@ fn removed_replaced_and_truncated_objects_are_reported() {
     };
     let url = setup.url("x");
     let message = |x: &genuma_storage::StoredObject| {
-        let of_fetch = x.fetch_range(0..x.len()).map(drop).unwrap_err().to_string();
-        assert_eq!(x.read(150_000..200_000).unwrap_err().to_string(), of_fetch);
+        let of_fetch = x.fetch_range(0..x.len_bytes()).map(drop).unwrap_err().to_string();
+        assert_eq!(x.read_range(150_000..200_000).unwrap_err().to_string(), of_fetch);
         assert!(setup.is_clean());
         of_fetch
     };
 
     let x = fresh();
-    setup.store.remove("x").unwrap();
+    setup.store.remove_object("x").unwrap();
     assert_eq!(
         message(&x),
         format!(
@@ -284,7 +284,7 @@ fn removed_replaced_and_truncated_objects_are_reported() {
     for len in [200_000, 300_000, 100_000, 10] {
         let x = fresh();
         publish_bytes(&setup.store, "x", &noise(len, 9)).unwrap();
-        assert_ne!(find_object(&setup.store, "x").version(), x.version());
+        assert_ne!(find_object(&setup.store, "x").object_version(), x.object_version());
         assert_eq!(message(&x), replaced);
     }
 
@@ -303,7 +303,7 @@ fn a_missing_bucket_is_distinguished_from_a_missing_object() {
     let scratch = setup.scratch.path();
     let store = RunStore::open_with_options("s3://not-there/runs", scratch, &options(setup.server.port)).unwrap();
     let results = [
-        store.open_if_exists("x").map(drop),
+        store.open_object_if_exists("x").map(drop),
         store.object_names().map(drop),
         publish_bytes(&store, "x", b"x"),
         publish_bytes(&store, "x", &noise(200_000, 1)),
@@ -312,7 +312,7 @@ fn a_missing_bucket_is_distinguished_from_a_missing_object() {
         let message = result.unwrap_err().to_string();
         assert_eq!(message, "s3://not-there/runs: this bucket does not exist; create it, or check its name");
     }
-    assert!(setup.store.open_if_exists("x").unwrap().is_none());
+    assert!(setup.store.open_object_if_exists("x").unwrap().is_none());
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn wrong_or_missing_credentials_are_reported() {
             strict.make("closed");
             let store = RunStore::open_with_options("s3://closed", scratch.path(), &options(strict.port)).unwrap();
             for (doing, result) in
-                [("read", store.open_if_exists("x").map(drop)), ("write", publish_bytes(&store, "x", b"x"))]
+                [("read", store.open_object_if_exists("x").map(drop)), ("write", publish_bytes(&store, "x", b"x"))]
             {
                 let message = result.unwrap_err().to_string();
                 let start = format!("cannot {doing} s3://closed/x: InvalidAccessKeyId: ");
@@ -354,7 +354,7 @@ fn wrong_or_missing_credentials_are_reported() {
     assert!(message.starts_with("gs://b/p: the environment variables do not configure access: "), "{message}");
     // No machine has this address.
     let store = with(&[("AWS_METADATA_ENDPOINT", "http://169.254.0.1")]).unwrap();
-    let message = store.open_if_exists("x").unwrap_err().to_string();
+    let message = store.open_object_if_exists("x").unwrap_err().to_string();
     assert!(message.starts_with("cannot read s3://b/p/x: no credentials: set AWS_ACCESS_KEY_ID and "), "{message}");
 }
 
@@ -369,7 +369,7 @@ fn a_run_store_is_used_by_many_threads() {
         }
         for _ in 0..10 {
             let x = find_object(&setup.store, "x");
-            match fetch_bytes(&x, 0..x.len()) {
+            match fetch_bytes(&x, 0..x.len_bytes()) {
                 Ok(bytes) => assert!(bodies.contains(&bytes)),
                 Err(error) => assert!(matches!(error, Error::Replaced { .. }), "{error}"),
             }
@@ -379,10 +379,10 @@ fn a_run_store_is_used_by_many_threads() {
     let x = find_object(&setup.store, "x");
     // The local copy outlives run store and object handle, and is removed when it is dropped.
     let kept = x.fetch_range(10..20).unwrap();
-    assert_eq!((kept.object_offset(), fs::metadata(kept.path()).unwrap().len()), (10, 10));
+    assert_eq!((kept.object_offset(), fs::metadata(kept.local_path()).unwrap().len()), (10, 10));
     let Setup { store, scratch, .. } = setup;
     drop((store, x));
-    assert_eq!(fs::read(kept.path()).unwrap().len(), 10);
+    assert_eq!(fs::read(kept.local_path()).unwrap().len(), 10);
     drop(kept);
     assert!(names(scratch.path()).is_empty());
 }
@@ -394,5 +394,5 @@ fn keys_start_with_the_prefix() {
     let answer = plain(setup.server.port, "GET", "/keys?list-type=2");
     assert!(answer.contains("<Key>runs/1/a=1+b_2.x-y</Key>"), "{answer}");
     assert_eq!(setup.store.object_names().unwrap(), ["a=1+b_2.x-y"]);
-    assert_eq!(find_object(&setup.store, "a=1+b_2.x-y").read(0..1).unwrap(), b"x");
+    assert_eq!(find_object(&setup.store, "a=1+b_2.x-y").read_range(0..1).unwrap(), b"x");
 }

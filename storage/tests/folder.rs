@@ -21,13 +21,13 @@ fn objects_appear_complete_under_their_names() {
     assert_eq!(store.to_string(), place.to_str().unwrap());
     store.create_folder().unwrap();
     store.create_folder().unwrap();
-    assert!(store.open_if_exists("x").unwrap().is_none());
+    assert!(store.open_object_if_exists("x").unwrap().is_none());
     let temp_object = store.create_temp_object("x").unwrap();
     assert_eq!(temp_object.path().parent(), Some(&*place.canonicalize().unwrap()));
     // Objects contain reads of patients.
     assert_eq!(fs::metadata(temp_object.path()).unwrap().permissions().mode() & 0o777, 0o600);
     fs::write(temp_object.path(), b"one").unwrap();
-    assert!(store.open_if_exists("x").unwrap().is_none());
+    assert!(store.open_object_if_exists("x").unwrap().is_none());
     assert!(store.object_names().unwrap().is_empty());
     store.publish(temp_object, "x").unwrap();
     publish_bytes(&store, "w", b"").unwrap();
@@ -35,15 +35,15 @@ fn objects_appear_complete_under_their_names() {
     assert_eq!(names(&place), ["w", "x"]);
     assert_eq!(store.object_names().unwrap(), ["w", "x"]);
     let x = find_object(&store, "x");
-    assert_eq!((x.len(), x.is_empty(), x.read(1..4).unwrap()), (5, false, b"hre".to_vec()));
+    assert_eq!((x.len_bytes(), x.has_no_bytes(), x.read_range(1..4).unwrap()), (5, false, b"hre".to_vec()));
     assert_eq!(x.to_string(), place.join("x").to_str().unwrap());
     let w = find_object(&store, "w");
     assert_eq!(
-        (w.len(), w.is_empty(), w.read(0..0).unwrap(), fetch_bytes(&w, 0..0).unwrap()),
+        (w.len_bytes(), w.has_no_bytes(), w.read_range(0..0).unwrap(), fetch_bytes(&w, 0..0).unwrap()),
         (0, true, vec![], vec![])
     );
-    store.remove("x").unwrap();
-    store.remove("x").unwrap();
+    store.remove_object("x").unwrap();
+    store.remove_object("x").unwrap();
     assert_eq!(names(&place), ["w"]);
 }
 
@@ -54,22 +54,22 @@ fn a_replaced_object_stays_readable() {
     let (old, new) = (noise(100_000, 1), noise(50_000, 2));
     publish_bytes(&store, "x", &old).unwrap();
     let was = find_object(&store, "x");
-    let before = was.fetch_range(0..was.len()).unwrap();
+    let before = was.fetch_range(0..was.len_bytes()).unwrap();
     publish_bytes(&store, "x", &new).unwrap();
     let is = find_object(&store, "x");
-    assert_ne!(was.version(), is.version());
-    assert_eq!(was.version(), was.version());
+    assert_ne!(was.object_version(), is.object_version());
+    assert_eq!(was.object_version(), was.object_version());
     // The same file as before, also for programs that open it by its path.
-    assert_eq!(fs::read(before.path()).unwrap(), old);
-    let again = File::open(before.path()).unwrap();
-    assert_eq!(again.metadata().unwrap().len(), was.len());
-    assert_eq!(was.read(99_990..100_000).unwrap(), old[99_990..]);
+    assert_eq!(fs::read(before.local_path()).unwrap(), old);
+    let again = File::open(before.local_path()).unwrap();
+    assert_eq!(again.metadata().unwrap().len(), was.len_bytes());
+    assert_eq!(was.read_range(99_990..100_000).unwrap(), old[99_990..]);
     assert_eq!(fetch_bytes(&was, 7..90_000).unwrap(), old[7..90_000]);
     assert_eq!(fetch_bytes(&is, 0..50_000).unwrap(), new);
-    store.remove("x").unwrap();
+    store.remove_object("x").unwrap();
     // The local copy outlives the object handle.
     drop(was);
-    assert_eq!(fs::read(before.path()).unwrap(), old);
+    assert_eq!(fs::read(before.local_path()).unwrap(), old);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn concurrent_publishers_of_one_name_never_mix_bytes() {
         }
         for _ in 0..200 {
             let x = find_object(&store, "x");
-            let bytes = fetch_bytes(&x, 0..x.len()).unwrap();
+            let bytes = fetch_bytes(&x, 0..x.len_bytes()).unwrap();
             assert!(bodies.contains(&bytes));
         }
     });
@@ -109,7 +109,7 @@ fn temp_objects_are_removed_on_drop_and_are_not_listed() {
     fs::write(&other, b"written elsewhere").unwrap();
     fs::rename(other, temp_object.path()).unwrap();
     store.publish(temp_object, "x").unwrap();
-    assert_eq!(find_object(&store, "x").read(0..7).unwrap(), b"written");
+    assert_eq!(find_object(&store, "x").read_range(0..7).unwrap(), b"written");
 
     // A failed publication leaves no files.
     fs::create_dir(folder.path().join("taken")).unwrap();
@@ -128,9 +128,9 @@ fn errors_are_reported() {
     let missing = folder.path().join("missing");
     let message = |store: &RunStore| {
         [
-            store.open_if_exists("x").map(drop),
+            store.open_object_if_exists("x").map(drop),
             store.object_names().map(drop),
-            store.remove("x"),
+            store.remove_object("x"),
             store.create_temp_object("x").map(drop),
         ]
     };
@@ -140,15 +140,15 @@ fn errors_are_reported() {
     }
     let store = store(folder.path());
     for name in ["../x", ".x", "", "a/b"] {
-        assert!(matches!(store.open_if_exists(name), Err(Error::InvalidObjectName { .. })), "{name}");
+        assert!(matches!(store.open_object_if_exists(name), Err(Error::InvalidObjectName { .. })), "{name}");
         assert!(matches!(store.create_temp_object(name), Err(Error::InvalidObjectName { .. })), "{name}");
-        assert!(matches!(store.remove(name), Err(Error::InvalidObjectName { .. })), "{name}");
+        assert!(matches!(store.remove_object(name), Err(Error::InvalidObjectName { .. })), "{name}");
     }
     publish_bytes(&store, "x", b"12345").unwrap();
     let x = find_object(&store, "x");
     let path = folder.path().join("x").display().to_string();
     assert_eq!(
-        x.read(2..6).unwrap_err().to_string(),
+        x.read_range(2..6).unwrap_err().to_string(),
         format!("{path}: bytes 2..6 were requested, but the object has 5")
     );
     let turned = std::ops::Range { start: 3, end: 2 };
@@ -158,11 +158,11 @@ fn errors_are_reported() {
     let cut = format!(
         "{path} is truncated: it had 5 bytes when it was found and has 3 now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
     );
-    assert_eq!(x.read(2..5).unwrap_err().to_string(), cut);
+    assert_eq!(x.read_range(2..5).unwrap_err().to_string(), cut);
     assert_eq!(x.fetch_range(0..5).unwrap_err().to_string(), cut);
-    assert_eq!(x.read(0..3).unwrap(), b"123");
+    assert_eq!(x.read_range(0..3).unwrap(), b"123");
     fs::create_dir(folder.path().join("d")).unwrap();
-    assert!(store.open_if_exists("d").unwrap_err().to_string().ends_with("not a file"));
+    assert!(store.open_object_if_exists("d").unwrap_err().to_string().ends_with("not a file"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::proc_parsing::{peak_resident_bytes, stat_fields_after_name};
+use crate::proc_parsing::{parse_peak_resident_bytes, stat_fields_after_name};
 use crate::rusage;
 
 /// Resources that one unit of a run used: wall time, CPU time and peak memory.
@@ -46,7 +46,8 @@ pub fn measure_process_cost() -> ProcessCost {
     ProcessCost {
         cpu_s: seconds(11) + seconds(12),
         children_cpu_s: seconds(13) + seconds(14),
-        peak_bytes: peak_resident_bytes(&status).unwrap_or_else(|| rusage::usage_of_this_process().max_resident_bytes),
+        peak_bytes: parse_peak_resident_bytes(&status)
+            .unwrap_or_else(|| rusage::usage_of_this_process().max_resident_bytes),
     }
 }
 

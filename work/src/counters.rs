@@ -39,7 +39,7 @@ impl CounterValue {
     }
 
     /// Creates a lower bound of the true value. `note` is the reason why the value may be too small.
-    pub fn at_least(value: u64, note: impl Into<String>) -> CounterValue {
+    pub fn lower_bound_value(value: u64, note: impl Into<String>) -> CounterValue {
         CounterValue { value: Some(value), at_least: true, note: Some(note.into()) }
     }
 
@@ -124,7 +124,7 @@ impl ProcessCounters {
             involuntary_switches: usage.involuntary_switches,
             // Exact by perf events; otherwise what the samples saw.
             cpu_migrations: match (cpu_migrations.value, samples.migrations()) {
-                (None, Ok(sampled)) => CounterValue::at_least(sampled, SAMPLED_THREADS),
+                (None, Ok(sampled)) => CounterValue::lower_bound_value(sampled, SAMPLED_THREADS),
                 (None, Err(why)) => CounterValue::missing_value(format!(
                     "{}; {why}",
                     cpu_migrations.note.as_deref().unwrap_or_default()
@@ -136,7 +136,7 @@ impl ProcessCounters {
             disk_read_bytes: disk(usage.disk_read_bytes),
             disk_write_bytes: disk(usage.disk_write_bytes),
             disk_wait_ms: match samples.disk_wait_ms() {
-                Ok(waited) => CounterValue::at_least(waited, SAMPLED_THREADS),
+                Ok(waited) => CounterValue::lower_bound_value(waited, SAMPLED_THREADS),
                 Err(why) => CounterValue::missing_value(why),
             },
             cycles,
@@ -220,7 +220,7 @@ impl ChildCounters {
         if usage.max_resident_bytes <= own {
             let why = "less than genuma itself had when it started the process, so from samples of /proc";
             counters.max_resident_bytes = match sampled {
-                Some(bytes) => CounterValue::at_least(bytes, why),
+                Some(bytes) => CounterValue::lower_bound_value(bytes, why),
                 None => CounterValue::missing_value(
                     "the process ended before the first sample, and had less memory than genuma",
                 ),
@@ -276,12 +276,15 @@ impl RunCounterRecorder {
     /// Starts the counters. Counters of the machine and perf events count from now on; the other counters of this
     /// process, such as CPU time, count from the start of the process.
     pub fn start() -> RunCounterRecorder {
-        RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read() }
+        RunCounterRecorder { own: OwnCounters::start(), machine: VmstatSnapshot::read_vmstat() }
     }
 
     /// Returns the counts up to now.
     pub fn finish(self) -> RunCounters {
-        RunCounters { process: self.own.finish(), machine: self.machine.counts_until(&VmstatSnapshot::read()) }
+        RunCounters {
+            process: self.own.finish(),
+            machine: self.machine.numa_balancing_counts_until(&VmstatSnapshot::read_vmstat()),
+        }
     }
 }
 

@@ -107,7 +107,8 @@ impl DiskBuckets {
         let mut open = self.lock(index);
         let OpenBucket { bucket, unwritten } = &mut *open;
         let before = unwritten.len();
-        *unwritten = postcard::to_extend(value, std::mem::take(unwritten)).map_err(|e| self.spill.codec_error(&e))?;
+        *unwritten =
+            postcard::to_extend(value, std::mem::take(unwritten)).map_err(|e| self.spill.serialisation_error(&e))?;
         bucket.num_values += 1;
         bucket.bytes += (unwritten.len() - before) as u64;
         let whole = unwritten.len() / BLOCK_BYTES * BLOCK_BYTES;
@@ -132,7 +133,7 @@ impl DiskBuckets {
         bytes.extend_from_slice(&open.unwritten);
         let (mut values, mut rest) = (Vec::with_capacity(open.bucket.num_values as usize), &bytes[..]);
         for _ in 0..open.bucket.num_values {
-            let (value, behind) = postcard::take_from_bytes(rest).map_err(|e| self.spill.codec_error(&e))?;
+            let (value, behind) = postcard::take_from_bytes(rest).map_err(|e| self.spill.serialisation_error(&e))?;
             values.push(value);
             rest = behind;
         }

@@ -9,7 +9,7 @@ pub fn stat_fields_after_name(stat: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Parses the peak resident memory in bytes (`VmHWM`) from a `status` file (proc_pid_status(5)).
-pub(crate) fn peak_resident_bytes(status: &str) -> Option<u64> {
+pub(crate) fn parse_peak_resident_bytes(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }

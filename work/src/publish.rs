@@ -281,7 +281,7 @@ impl PartialFile {
     }
 
     /// Final name of the file, as the caller gave it.
-    pub fn path(&self) -> &Path {
+    pub fn final_path(&self) -> &Path {
         &self.path
     }
 
@@ -344,7 +344,7 @@ impl AtomicFile {
     }
 
     fn with_partial_file(partial: PartialFile) -> Result<Self, Error> {
-        let file = partial.file().try_clone().map_err(Error::io_error(partial.path()))?;
+        let file = partial.file().try_clone().map_err(Error::io_error(partial.final_path()))?;
         Ok(AtomicFile { file: BufWriter::with_capacity(WRITE_BUFFER_BYTES, file), partial })
     }
 

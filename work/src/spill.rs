@@ -28,7 +28,7 @@ pub enum Error {
         /// Failed operation: `read`, `write` or `use`.
         operation: &'static str,
         /// Contents and location of the spill file, for messages.
-        file: SpillFileDescription,
+        file: SpillFileLabel,
         /// Bytes in the file so far.
         file_bytes: u64,
         /// The error of the operating system.
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("{file} is damaged: the {len} bytes from byte {offset} on differ from what was written; {}", .file.read_error_advice())]
     Damaged {
         /// What the spill file contains, and where it is; for messages.
-        file: SpillFileDescription,
+        file: SpillFileLabel,
         /// Offset of the block in bytes.
         offset: u64,
         /// Length of the block in bytes.
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("{file} has reached its limit of {:.1} GB; {}", *.max_bytes as f64 / 1e9, .file.write_error_advice())]
     Full {
         /// What the spill file contains, and where it is; for messages.
-        file: SpillFileDescription,
+        file: SpillFileLabel,
         /// Maximum size of the file in bytes.
         max_bytes: u64,
     },
@@ -56,7 +56,7 @@ pub enum Error {
 
 /// Contents and location of a spill file, as text for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpillFileDescription {
+pub struct SpillFileLabel {
     /// Noun for the contents of the file: `k-mer`, `sorting`.
     contents: &'static str,
     location: Location,
@@ -83,7 +83,7 @@ pub struct LocalCopyOfObjectRange<'a> {
     pub object_offset: u64,
 }
 
-impl fmt::Display for SpillFileDescription {
+impl fmt::Display for SpillFileLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Location::Unnamed(folder) => write!(f, "the {} spill file in {}", self.contents, folder.display()),
@@ -93,7 +93,7 @@ impl fmt::Display for SpillFileDescription {
     }
 }
 
-impl SpillFileDescription {
+impl SpillFileLabel {
     /// Advice for the user if the file cannot be written.
     fn write_error_advice(&self) -> &'static str {
         match self.location {
@@ -127,7 +127,7 @@ pub struct SpillBlock {
 /// process is killed.
 #[derive(Debug)]
 pub struct SpillFile {
-    name: SpillFileDescription,
+    name: SpillFileLabel,
     file: OnceLock<File>,
     /// Offset in the object of the first byte of the local file: offsets of blocks are counted from the start of the
     /// object.
@@ -143,7 +143,7 @@ pub struct SpillFile {
 impl SpillFile {
     /// Creates a spill file without a name in the folder `folder`. `contents` names its contents in messages.
     pub fn create_unnamed(contents: &'static str, folder: &Path) -> SpillFile {
-        SpillFile::with_name(SpillFileDescription { contents, location: Location::Unnamed(folder.to_owned()) })
+        SpillFile::with_name(SpillFileLabel { contents, location: Location::Unnamed(folder.to_owned()) })
     }
 
     /// Sets the maximum size of the file in bytes.
@@ -177,13 +177,12 @@ impl SpillFile {
     /// # Errors
     /// The file cannot be opened.
     pub fn open_object(contents: &'static str, file: &LocalCopyOfObjectRange<'_>) -> Result<SpillFile, Error> {
-        let spill =
-            SpillFile::with_name(SpillFileDescription { contents, location: Location::Object(file.name.to_owned()) });
+        let spill = SpillFile::with_name(SpillFileLabel { contents, location: Location::Object(file.name.to_owned()) });
         let opened = File::open(file.path).map_err(spill.io_error("read"))?;
         Ok(SpillFile { file: OnceLock::from(opened), first_offset: file.object_offset, ..spill })
     }
 
-    fn with_name(name: SpillFileDescription) -> SpillFile {
+    fn with_name(name: SpillFileLabel) -> SpillFile {
         let (end, written) = Default::default();
         SpillFile {
             name,
@@ -202,7 +201,7 @@ impl SpillFile {
         open: &OpenOptions,
         operation: &'static str,
     ) -> Result<SpillFile, Error> {
-        let spill = SpillFile::with_name(SpillFileDescription { contents, location: Location::Named(path.to_owned()) });
+        let spill = SpillFile::with_name(SpillFileLabel { contents, location: Location::Named(path.to_owned()) });
         let file = open.open(path).map_err(spill.io_error(operation))?;
         Ok(SpillFile { file: OnceLock::from(file), ..spill })
     }
@@ -302,7 +301,7 @@ impl SpillFile {
     }
 
     /// Creates the error for a value that cannot be serialised or deserialised.
-    pub(crate) fn codec_error(&self, why: &postcard::Error) -> Error {
+    pub(crate) fn serialisation_error(&self, why: &postcard::Error) -> Error {
         self.io_error("use")(io::Error::other(why.to_string()))
     }
 

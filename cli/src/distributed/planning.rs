@@ -206,8 +206,8 @@ fn publish_plan(run_store: &RunStore, text: &[u8], replaces_plan: bool) -> anyho
         return Ok(());
     }
     // It may be this plan, if the answer to the first request for it was lost.
-    let existing = run_store.open_if_exists(PLAN_OBJECT_NAME)?;
-    match existing.map(|plan| plan.read(0..plan.len())).transpose()? {
+    let existing = run_store.open_object_if_exists(PLAN_OBJECT_NAME)?;
+    match existing.map(|plan| plan.read_range(0..plan.len_bytes())).transpose()? {
         Some(bytes) if bytes == text => Ok(()),
         _ => bail!("{run_store}: another process planned a call there at the same time; give another location"),
     }

@@ -123,7 +123,7 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TablePageReader, reads: Optio
         let mut stream = SequenceKmerLookup::for_dictionary(dictionary);
         let mut sum = 0;
         for sequence in &sequences {
-            stream.start_sequence();
+            stream.start_query_sequence();
             for (start, kmer) in encode::kmers(sequence, k) {
                 let found = stream.find_kmer_number(start, kmer);
                 sum += found.map_or(0, |number| u64::from(dictionary.get_count(number, 0)));

@@ -8,9 +8,9 @@ use crate::dictionary::{Dictionary, hash_kmer};
 use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, allocate_empty_vec};
+use crate::kmer_strings::KmerStrings;
 use crate::minimizer::{choose_minimizer_length, for_each_kmer_with_minimizer};
 use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_MINIMIZER, build_index};
-use crate::sequence::KmerStrings;
 use crate::simplitigs::{JoinedKmers, join_kmers};
 
 /// Minimum memory in bytes for the index entries of one pass over the minimizers, or over the k-mers with a frequent
@@ -116,7 +116,7 @@ impl DictionaryBuilder {
             let what = format!("{} of {} k-mers", set.len(), spec.num_kmers);
             return Err(Error::InvalidInput { what });
         }
-        set.finish();
+        set.complete_prefix_index();
         let used = spec.input_bytes() + FIXED_BYTES;
         let joined = join_kmers(set, spec.k, &rows, spec.num_samples, spec.memory_bytes - used);
         let JoinedKmers { strings, counts } = joined.map_err(|error| match error {

@@ -4,9 +4,9 @@ use genuma_kmers::encode::KmerOnBothStrands;
 use genuma_work::hash::mix_bits;
 
 use crate::counts::CompressedCounts;
+use crate::kmer_strings::{KmerStrings, StringRange};
 use crate::minimizer::{self, find_minimizer};
 use crate::position_index::{HashPositionIndex, IndexEntry};
-use crate::sequence::{KmerStrings, StringRange};
 
 /// A compressed set of k-mers in memory, usually with a count for each sample.
 #[derive(Debug, Default)]
@@ -188,7 +188,7 @@ impl<'d> SequenceKmerLookup<'d> {
     }
 
     /// Starts another sequence: the next k-mer does not continue the one before.
-    pub fn start_sequence(&mut self) {
+    pub fn start_query_sequence(&mut self) {
         self.last = None;
     }
 

@@ -12,8 +12,8 @@ use twox_hash::XxHash3_64;
 use crate::counts::CompressedCounts;
 use crate::dictionary::Dictionary;
 use crate::error::Error;
+use crate::kmer_strings::KmerStrings;
 use crate::position_index::HashPositionIndex;
-use crate::sequence::KmerStrings;
 
 #[cfg(target_endian = "big")]
 compile_error!("dictionaries are little-endian and are read without conversion");

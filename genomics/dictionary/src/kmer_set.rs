@@ -48,8 +48,8 @@ impl KmerSet {
         self.keys.push(key);
     }
 
-    /// Completes the index after all k-mers have been added.
-    pub(crate) fn finish(&mut self) {
+    /// Completes the index of the prefixes after all k-mers have been added.
+    pub(crate) fn complete_prefix_index(&mut self) {
         let num_prefixes = 1usize << (2 * self.k - self.prefix_shift);
         self.prefix_starts.resize(num_prefixes + 1, self.keys.len() as u64);
     }
@@ -59,8 +59,8 @@ impl KmerSet {
         self.keys.len()
     }
 
-    /// The k-mer at `index` in ascending order, from 0.
-    pub(crate) fn kmer_at(&self, index: usize) -> u64 {
+    /// The k-mer of rank `index` in ascending order, from 0.
+    pub(crate) fn kmer_of_rank(&self, index: usize) -> u64 {
         self.keys[index]
     }
 

@@ -33,7 +33,7 @@
 mod error;
 mod bits;
 mod kmer_set;
-mod sequence;
+mod kmer_strings;
 mod counts;
 mod simplitigs;
 mod minimizer;

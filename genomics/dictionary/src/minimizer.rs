@@ -3,7 +3,7 @@
 
 use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask, reverse_complement_kmer};
 
-use crate::sequence::KmerStrings;
+use crate::kmer_strings::KmerStrings;
 
 /// Multiplier of the m-mer hash: 2^64 divided by the golden ratio, an odd number with well-mixed bits.
 const MMER_HASH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -157,7 +157,7 @@ mod tests {
                     strings.push_base(if string % 3 == 0 { i % (1 + string % 5) % 4 } else { state & 3 });
                 }
             }
-            strings.finish();
+            strings.complete_block_counts();
             let mut num_kmers = 0;
             for_each_kmer_with_minimizer(&strings, k, m, |start, kmer, minimizer| {
                 let forward = strings.kmer_at(start, k);

@@ -10,7 +10,7 @@ use genuma_kmers::encode::{KmerOnBothStrands, reverse_complement_kmer};
 use crate::counts::DictionaryCountsBuilder;
 use crate::error::Error;
 use crate::kmer_set::KmerSet;
-use crate::sequence::KmerStrings;
+use crate::kmer_strings::KmerStrings;
 
 /// Maximum number of k-mers by which a string is extended to the left; they are kept in memory until the string is
 /// complete.
@@ -45,7 +45,7 @@ pub(crate) fn join_kmers(
         }
     }
     let mut joined = joiner.joined;
-    joined.strings.finish();
+    joined.strings.complete_block_counts();
     Ok(joined)
 }
 
@@ -63,7 +63,7 @@ struct Joiner<'a> {
 impl Joiner<'_> {
     /// Makes the string that contains the k-mer with index `seed`, by extending it in both directions.
     fn build_string(&mut self, set: &mut KmerSet, seed: usize) {
-        let forward = set.kmer_at(seed);
+        let forward = set.kmer_of_rank(seed);
         let seed_kmer = KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, self.k) };
         // To the left of a k-mer is to the right of its reverse complement.
         let mut leftmost = KmerOnBothStrands { forward: seed_kmer.reverse, reverse: seed_kmer.forward };

@@ -73,7 +73,7 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
         let changed = Dictionary::open(&path).expect("its checksums are valid");
         let mut stream = SequenceKmerLookup::for_dictionary(&changed);
         for sequence in &sequences {
-            stream.start_sequence();
+            stream.start_query_sequence();
             for (start, kmer) in encode::kmers(sequence, 31) {
                 for number in
                     [changed.find_kmer_number(kmer), stream.find_kmer_number(start, kmer)].into_iter().flatten()

@@ -28,7 +28,7 @@ fn reopened(dictionary: &Dictionary) -> Dictionary {
 fn assert_stream_is_correct(dictionary: &Dictionary, counts: &Counts, sequences: &[Vec<u8>]) {
     let mut stream = SequenceKmerLookup::for_dictionary(dictionary);
     for sequence in sequences {
-        stream.start_sequence();
+        stream.start_query_sequence();
         for (start, kmer) in encode::kmers(sequence, dictionary.k()) {
             let found = stream.find_kmer_number(start, kmer).map(|number| row(dictionary, number));
             assert_eq!(found.as_ref(), counts.get(&kmer.canonical()), "{start}: {kmer:?}");

@@ -80,7 +80,7 @@ impl BinnedReadsCheckpoint {
         check_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
-        let demand = MemoryDemand::for_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortableKmers);
+        let demand = MemoryDemand::demand_for_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortableKmers);
         let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
         // The bins need no memory now except the extent that each thread reads.
         if threads * self.bins.extent_bytes > (plan.max_extents - plan.sort_ranges + threads) * plan.extent_bytes {

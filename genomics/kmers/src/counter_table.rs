@@ -54,18 +54,18 @@ impl RootClass {
 
     /// Whether a root with this hash ([`hash_of_root`]) belongs to the class.
     #[inline]
-    pub(crate) fn contains_hash(self, hash: u64) -> bool {
+    pub(crate) fn class_contains_hash(self, hash: u64) -> bool {
         self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
     }
 
     /// Splits the class into two classes, by one more bit of the hash.
-    pub(crate) fn split_in_halves(self) -> [Self; 2] {
+    pub(crate) fn split_class(self) -> [Self; 2] {
         let bits = self.bits + 1;
         [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
     }
 
     /// Number of the lowest hash bits that define the class, and their value.
-    pub(crate) fn bits_and_id(self) -> (u32, u64) {
+    pub(crate) fn class_bits_and_id(self) -> (u32, u64) {
         (self.bits, self.id)
     }
 }
@@ -138,7 +138,7 @@ impl<const S: usize> CounterTable<S> {
     pub(crate) fn add_waiting_kmers(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (hash, key, counts) in waiting.drain(..) {
-            if !self.class.contains_hash(hash) {
+            if !self.class.class_contains_hash(hash) {
                 continue;
             }
             let slot = self.find_slot(hash, key);
@@ -181,7 +181,7 @@ impl<const S: usize> CounterTable<S> {
     fn grow_or_halve(&mut self) {
         let slots = (self.active * 2).min(self.max_slots);
         if slots == self.active {
-            let [kept, later] = self.class.split_in_halves();
+            let [kept, later] = self.class.split_class();
             self.class = kept;
             self.postponed.push(later);
         }
@@ -189,7 +189,7 @@ impl<const S: usize> CounterTable<S> {
         (self.active, self.used) = (slots, 0);
         for slot in old.iter().filter(|s| !s.is_free()) {
             let hash = hash_of_root(slot.key);
-            if self.class.contains_hash(hash) {
+            if self.class.class_contains_hash(hash) {
                 *self.find_slot(hash, slot.key) = *slot;
                 self.used += 1;
             }
@@ -258,7 +258,7 @@ pub(crate) struct KmerSpectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> KmerSpectra<S> {
     /// Spectra with all entries 0.
-    pub(crate) fn with_zero_counts() -> Self {
+    pub(crate) fn zero_spectra() -> Self {
         Self(std::array::from_fn(|_| vec![0; NUM_SPECTRUM_ENTRIES]))
     }
 
@@ -272,7 +272,7 @@ impl<const S: usize> KmerSpectra<S> {
     }
 
     /// Sets the entries of count 0 to 0. While counting, they include k-mers that a sample lacks and empty slots.
-    pub(crate) fn clear_entries_of_count_zero(&mut self) {
+    pub(crate) fn clear_spectra_at_count_zero(&mut self) {
         self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
 }
@@ -359,7 +359,7 @@ mod tests {
             keys.iter().for_each(|&(sample, key)| tally.add_keys(&[key], one(sample)));
             tally.add_waiting_kmers();
             assert!(tally.slots.len() <= max_slots);
-            tally.drain_roots(&mut KmerSpectra::with_zero_counts(), |r| {
+            tally.drain_roots(&mut KmerSpectra::zero_spectra(), |r| {
                 assert!(roots.insert(r.root, r.counts).is_none(), "a root came twice")
             });
             passes += 1;

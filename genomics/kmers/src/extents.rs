@@ -16,7 +16,7 @@ use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 use crate::Error;
 use crate::node_assignment::{NodeAssignment, NodeUsage};
 
-/// What the spill file contains, for error messages.
+/// Word for the contents of the spill file in error messages.
 const SPILL_CONTENT: &str = "k-mer";
 
 /// Pool of the memory and of the spill file from which all bins take their extents.

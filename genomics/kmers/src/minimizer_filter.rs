@@ -47,7 +47,7 @@ impl MinimizerFilter {
     /// Builds the filter for `kmers` of `k` bases (17 to 32), canonical or not. Both strands of each k-mer pass the
     /// filter.
     pub fn from_kmers(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
-        let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
+        let mut sifter = MinimizerFilterScratch::allocate_for_kmer_length(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);
         let mut letters = [0; MAX_K as usize];
         let letters = &mut letters[..k as usize];
@@ -112,7 +112,7 @@ impl MinimizerFilter {
 
 impl MinimizerFilterScratch {
     /// Scratch memory for searching `k`-mers.
-    pub fn for_kmer_length(k: u32) -> Self {
+    pub fn allocate_for_kmer_length(k: u32) -> Self {
         let cutter = SuperKmerCutter::with_minimizer_length(k, MINIMIZER_BASES.min(k - 2));
         Self { packer: QualityMaskingPacker::with_min_base_quality(0), cutter, super_kmers: Vec::new() }
     }
@@ -135,7 +135,7 @@ mod tests {
             let sieve = MinimizerFilter::from_kmers(k, wanted.iter().map(|w| w.1));
             for turned in [false, true] {
                 let read = if turned { dna::reverse_complement(&seq) } else { seq.clone() };
-                let mut sifter = MinimizerFilterScratch::for_kmer_length(k);
+                let mut sifter = MinimizerFilterScratch::allocate_for_kmer_length(k);
                 let mut stretches = Vec::new();
                 sieve.for_each_candidate_range(&read, &mut sifter, |stretch| stretches.push(stretch));
                 assert!(stretches.windows(2).all(|two| two[0].start < two[1].start));
@@ -152,7 +152,7 @@ mod tests {
         let nothing = MinimizerFilter::from_kmers(31, std::iter::empty());
         nothing.for_each_candidate_range(
             &random_bases(10_000, 1),
-            &mut MinimizerFilterScratch::for_kmer_length(31),
+            &mut MinimizerFilterScratch::allocate_for_kmer_length(31),
             |_| panic!("nothing is looked for"),
         );
     }

@@ -115,7 +115,7 @@ pub struct BinGrid {
 
 impl BinGrid {
     /// Whether reads can be scattered into this grid: both numbers are at least 1 and within the limits of a count.
-    pub fn is_valid(self) -> bool {
+    pub fn is_valid_grid(self) -> bool {
         let bins = u64::from(self.num_partitions) * u64::from(self.bins_per_partition);
         self.num_partitions <= MAX_PARTITIONS && (1..=MAX_BINS).contains(&bins)
     }
@@ -202,8 +202,8 @@ pub fn count_in_partitions<T, E>(
     Ok((done, made))
 }
 
-/// Hash of a minimizer that gives its partition. It does not depend on the order of minimizers or on their bins: each
-/// bit depends on all bits of the minimizer.
+/// Hash of a minimizer that gives its partition. Its value is not correlated with the order by which minimizers are
+/// chosen, nor with their bins, because each bit depends on all bits of the minimizer.
 #[inline]
 fn hash_minimizer(minimizer: u32) -> u32 {
     let x = (minimizer ^ (minimizer >> 16)).wrapping_mul(0x9e37_79b1);

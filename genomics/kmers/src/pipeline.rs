@@ -46,8 +46,13 @@ where
 {
     check_params(params)?;
     let kmers =
+<<<<<<< HEAD
         params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+=======
+        params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
+    let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+>>>>>>> names3
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
@@ -109,8 +114,13 @@ impl<const S: usize> ScatteredReads<S> {
     pub(crate) fn plan_memory_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
         let kmers =
+<<<<<<< HEAD
             params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
         let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
+=======
+            params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
+        let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
+>>>>>>> names3
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 
@@ -194,7 +204,7 @@ impl<const S: usize> ScatteredReads<S> {
         P: Ord + Send,
         F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
     {
-        let (sum, selections) = self.count_bins(|| RootSelection::with_rule(&select))?;
+        let (sum, selections) = self.count_bins(|| RootSelection::with_root_selector(&select))?;
         // Merging the selections takes twice their memory; the memory of the bins is empty now.
         self.pool.release_free_memory()?;
         let (picks, roots) = merge_selected_items(selections);
@@ -213,10 +223,10 @@ impl<const S: usize> ScatteredReads<S> {
     /// Same as [`Self::count_and_sort`], with the sort ranges in extents of `pool`.
     pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortableKmers<S>, Error> {
         let parts = Bins::create_empty(self.plan.sort_ranges, pool);
-        let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::new(self.k, min_count, &parts))?;
+        let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::with_min_count(self.k, min_count, &parts))?;
         let mut kept = 0;
         for keep in keeps {
-            kept += keep.finish()?;
+            kept += keep.flush_and_count_kept()?;
         }
         let layout = SortRangeLayout::with_num_ranges(self.k, parts.len());
         // Bins of the same pool spill into the same file.
@@ -340,7 +350,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
         parallel::run_workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
     devices.add_counted_bins(bins.len());
-    sum.spectra.clear_entries_of_count_zero();
+    sum.spectra.clear_spectra_at_count_zero();
     Ok((sum, harvests))
 }
 
@@ -384,7 +394,7 @@ pub(crate) struct RootSelection<'a, P, F> {
 
 impl<'a, P, F> RootSelection<'a, P, F> {
     /// Creates an empty selection; `select` chooses the items of each root.
-    pub(crate) fn with_rule(select: &'a F) -> Self {
+    pub(crate) fn with_root_selector(select: &'a F) -> Self {
         Self { selected: Vec::new(), roots: 0, select }
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedKmers, params
     let fits = |&parts: &u32| {
         let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
         let plan = MemoryPlan::divide_memory(
-            &MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots),
+            &MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots),
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
@@ -107,8 +107,10 @@ pub fn bin_grid_for_kmers(kmers: u64, num_partitions: u32) -> BinGrid {
 
 /// Minimum memory in bytes with which `threads` threads can scatter reads into the bins of a grid.
 pub fn min_memory_bytes_for_grid(grid: BinGrid, threads: usize) -> u64 {
-    let (bins, demand) =
-        (grid.num_bins() as u64, MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers));
+    let (bins, demand) = (
+        grid.num_bins() as u64,
+        MemoryDemand::demand_for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers),
+    );
     let threads = threads as u64;
     let bins = (4 * bins * MIN_EXTENT_BYTES).max(8 * bins * threads * MIN_BUFFER_BYTES);
     min_memory_bytes(threads as usize).max(bins + threads * demand.fixed_bytes_per_thread)
@@ -121,7 +123,7 @@ pub(crate) fn forecast_count_resources<const S: usize>(
 ) -> Option<CountForecast> {
     let parts = partitions_needed::<S>(expected, params)?;
     let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
-    let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
+    let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let spilled = bytes.saturating_sub(plan.record_capacity_bytes(0));
     Some(CountForecast {
@@ -160,7 +162,7 @@ pub(crate) enum KmerDelivery {
 
 impl MemoryDemand {
     /// Memory demand of a count of `kmers` k-mers with counters of `S` samples.
-    pub(crate) fn for_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
+    pub(crate) fn demand_for_count<const S: usize>(kmers: u64, threads: usize, output: KmerDelivery) -> Self {
         let thread = 32 * KIB + (S * NUM_SPECTRUM_ENTRIES * size_of::<u64>()) as u64;
         Self {
             kmers,
@@ -204,7 +206,7 @@ pub(crate) struct MemoryPlan {
 
 /// Minimum memory in bytes in which `threads` threads can count any number of samples.
 pub fn min_memory_bytes(threads: usize) -> u64 {
-    MemoryDemand::for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers).min_bytes()
+    MemoryDemand::demand_for_count::<MAX_SAMPLES>(0, threads, KmerDelivery::SortableKmers).min_bytes()
 }
 
 impl MemoryPlan {
@@ -219,7 +221,7 @@ impl MemoryPlan {
     }
 
     /// Divides the memory for the bins of a grid; `None` if the memory is too small.
-    pub(crate) fn for_grid(grid: BinGrid, demand: &MemoryDemand, memory: u64) -> Option<Self> {
+    pub(crate) fn divide_memory_for_grid(grid: BinGrid, demand: &MemoryDemand, memory: u64) -> Option<Self> {
         let (bins, threads) = (grid.num_bins() as u64, demand.threads as u64);
         let left = memory.checked_sub(threads * demand.fixed_bytes_per_thread)?;
         // As in `divide_memory`, with extents of the smallest size.
@@ -301,7 +303,7 @@ mod tests {
     use super::*;
 
     fn holds<const S: usize>(threads: usize, kmers: u64, then: KmerDelivery) {
-        let demand = MemoryDemand::for_count::<S>(kmers, threads, then);
+        let demand = MemoryDemand::demand_for_count::<S>(kmers, threads, then);
         let least = demand.min_bytes();
         assert!(least <= min_memory_bytes(threads));
         for memory in [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least) {

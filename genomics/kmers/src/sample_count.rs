@@ -124,7 +124,7 @@ impl BinnedReadsCheckpoint {
     ///
     /// # Errors
     /// As [`BinnedReadsCheckpoint::scatter_and_create`].
-    pub fn create_for_samples(
+    pub fn scatter_and_create_for_samples(
         samples: usize,
         lanes: &[Lane],
         params: &CountParams,
@@ -140,7 +140,7 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// As [`CountedKmersCheckpoint::count_and_create`].
-    pub fn create_for_samples(
+    pub fn count_bins_and_create(
         read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,

@@ -50,12 +50,17 @@ impl ShardKmerIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
+<<<<<<< HEAD
         let demand = MemoryDemand::for_count::<2>(
             params.estimate_kmers_of_lanes(lanes)?.kmers,
+=======
+        let demand = MemoryDemand::demand_for_count::<2>(
+            params.estimate_kmers_of_lanes(lanes).kmers,
+>>>>>>> names3
             params.threads,
             KmerDelivery::Roots,
         );
-        let plan = MemoryPlan::for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
+        let plan = MemoryPlan::divide_memory_for_grid(grid, &demand, params.memory_for_threads()).ok_or_else(|| {
             let least = plan::min_memory_bytes_for_grid(grid, params.threads);
             Error::InvalidParams(format!(
                 "{} bytes of memory are too little for {} bins: {} threads need at least {least}",
@@ -170,7 +175,7 @@ where
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }
     let plan = MemoryPlan::divide_memory(
-        &MemoryDemand::for_count::<2>(held, threads, KmerDelivery::Roots),
+        &MemoryDemand::demand_for_count::<2>(held, threads, KmerDelivery::Roots),
         params.memory_for_threads(),
     );
     let select = select(&totals.kmers);
@@ -179,7 +184,7 @@ where
     let (devices, reserved) = (&params.devices, params.reserved_for_devices());
     let counters =
         BinCountingResources { nodes: &nodes, k, threads, plan: &plan, devices, device_memory_bytes: reserved };
-    let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::with_rule(&select))?;
+    let (sum, selections) = count_bins(&stacked, &counters, || RootSelection::with_root_selector(&select))?;
     let (picks, roots) = merge_selected_items(selections);
     let bins = u64::from(grid.bins_per_partition);
     let stats = CountStats {

@@ -186,7 +186,7 @@ pub(crate) struct FrequentKmerWriter<'a> {
 
 impl<'a> FrequentKmerWriter<'a> {
     /// Creates a writer of `k`-mers with a total count of at least `min_count` to the sort ranges `parts`.
-    pub(crate) fn new(k: u32, min_count: u32, parts: &'a Bins) -> Self {
+    pub(crate) fn with_min_count(k: u32, min_count: u32, parts: &'a Bins) -> Self {
         let layout = SortRangeLayout::with_num_ranges(k, parts.len());
         Self {
             k,
@@ -198,7 +198,7 @@ impl<'a> FrequentKmerWriter<'a> {
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
-    pub(crate) fn finish(self) -> Result<u64, Error> {
+    pub(crate) fn flush_and_count_kept(self) -> Result<u64, Error> {
         self.buffers.flush_all()?;
         Ok(self.kept)
     }

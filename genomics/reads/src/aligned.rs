@@ -15,7 +15,7 @@ mod eof_marker;
 
 mod cram_reference;
 
-mod reference_cache;
+mod reference_search_path;
 
 mod cram_container;
 
@@ -46,6 +46,6 @@ pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};
 pub(crate) use pairing::TemplateReads;
 pub(crate) use readers::{
-    FileReadingResources, OrderedReader, ReaderScratch, SharedReader, check_marker_and_header,
+    FileReadingResources, OrderedReader, ReaderScratch, SharedReader, check_eof_marker_and_header,
     count_reads_in_first_bytes,
 };

@@ -43,7 +43,7 @@ pub(crate) struct UmiExtractor<'a> {
 
 impl<'a> UmiExtractor<'a> {
     /// Creates an extractor for reads with these structures.
-    pub(crate) fn new(structures: &'a ReadStructures) -> UmiExtractor<'a> {
+    pub(crate) fn for_read_structures(structures: &'a ReadStructures) -> UmiExtractor<'a> {
         UmiExtractor { structures, counts: RecordCounts::default(), umis: Vec::new() }
     }
 
@@ -62,7 +62,7 @@ impl<'a> UmiExtractor<'a> {
             reads().filter(|(own, mate)| mate.is_some_and(|mate| mate.seq.len() < own.bases_before_template())).count();
         if num_short > 0 {
             (0..num_short).for_each(|_| self.counts.shorter_than_structure.add_read(name));
-            batch.push(name, [Mate::EMPTY; 2]);
+            batch.push(name, [Mate::WITHOUT_BASES; 2]);
             return;
         }
         self.counts.with_umi += mates.iter().flatten().count() as u64;
@@ -73,12 +73,12 @@ impl<'a> UmiExtractor<'a> {
                 own.append_umi(mate.seq, &mut self.umis);
             }
         }
-        let templates = [0, 1].map(|i| mates[i].map_or(Mate::EMPTY, |mate| structures[i].template(mate)));
+        let templates = [0, 1].map(|i| mates[i].map_or(Mate::WITHOUT_BASES, |mate| structures[i].template(mate)));
         let prefixes =
             [0, 1].map(|i| mates[i].map_or(&[][..], |mate| &mate.seq[..structures[i].bases_before_template()]));
         let pieces = match find_fragment_length(templates, prefixes) {
             Some(fragment) => [0, 1].map(|i| split_around(templates[i], fragment, prefixes[1 - i].len())),
-            None => templates.map(|template| [template, Mate::EMPTY]),
+            None => templates.map(|template| [template, Mate::WITHOUT_BASES]),
         };
         batch.push_concatenated([name, &self.umis, &[]], pieces);
     }
@@ -135,7 +135,7 @@ mod tests {
     /// The pair of `extract` from a fragment with UMIs and adapters, as name and bases.
     fn extracted(structures: &str, reads: [Option<&[u8]>; 2]) -> (String, [String; 2], RecordCounts) {
         let structures: ReadStructures = structures.parse().unwrap();
-        let (mut extractor, mut batch) = (UmiExtractor::new(&structures), PairBatch::default());
+        let (mut extractor, mut batch) = (UmiExtractor::for_read_structures(&structures), PairBatch::default());
         let quals = reads.map(|read| vec![b'I'; read.map_or(0, <[u8]>::len)]);
         let mates = [0, 1].map(|i| reads[i].map(|seq| Mate { seq, qual: &quals[i] }));
         extractor.extract_umi_and_push_pair(b"r", mates, &mut batch);

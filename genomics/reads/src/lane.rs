@@ -172,7 +172,7 @@ impl Lane {
     }
 
     /// Whether the file of the lane is BAM, CRAM or BINSEQ.
-    pub fn is_aligned(&self) -> bool {
+    pub fn is_bam_cram_or_binseq(&self) -> bool {
         matches!(self.files, LaneFiles::Aligned(_))
     }
 

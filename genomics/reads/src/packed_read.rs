@@ -34,7 +34,7 @@ impl Serialize for PackedRead {
 impl<'de> Deserialize<'de> for PackedRead {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PackedRead, D::Error> {
         let bytes: serde_bytes::ByteBuf = Deserialize::deserialize(from)?;
-        let is_valid = PackedReadRef::parse(&bytes).is_some();
+        let is_valid = PackedReadRef::from_packed_bytes(&bytes).is_some();
         is_valid.then(|| PackedRead(bytes.into_vec().into())).ok_or_else(|| D::Error::custom("no packed read"))
     }
 }
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for PackedRead {
 impl<'de> Deserialize<'de> for OwnedRead {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OwnedRead, D::Error> {
         let bytes: serde_bytes::ByteBuf = Deserialize::deserialize(from)?;
-        let read = PackedReadRef::parse(&bytes).map(|packed| packed.unpack());
+        let read = PackedReadRef::from_packed_bytes(&bytes).map(|packed| packed.unpack());
         read.ok_or_else(|| D::Error::custom("no packed read"))
     }
 }
@@ -297,7 +297,7 @@ pub(crate) struct PackedReadRef<'a> {
 
 impl<'a> PackedReadRef<'a> {
     /// Splits the bytes of a packed read into its fields; `None` if the bytes are not exactly one packed read.
-    pub fn parse(bytes: &'a [u8]) -> Option<PackedReadRef<'a>> {
+    pub fn from_packed_bytes(bytes: &'a [u8]) -> Option<PackedReadRef<'a>> {
         let (len, rest) = bytes.split_first_chunk()?;
         let (&n, rest) = rest.split_first()?;
         let (len, n) = (u32::from_le_bytes(*len) as usize, usize::from(n));
@@ -473,7 +473,7 @@ mod tests {
             ReadPacker::default().pack(seq, qual, &mut wide);
             ReadPacker::default().pack_scalar(seq, qual, &mut scalar);
             assert_eq!(wide, scalar);
-            let packed = PackedReadRef::parse(&wide[6..]).unwrap();
+            let packed = PackedReadRef::from_packed_bytes(&wide[6..]).unwrap();
             assert_eq!(packed.unpack(), OwnedRead { seq: seq.to_vec(), qual: qual.to_vec() });
             let unknown = seq.iter().filter(|&&letter| !is_base(letter)).count();
             let mut kinds = qual.to_vec();

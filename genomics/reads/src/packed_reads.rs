@@ -142,7 +142,7 @@ pub struct PackedPairRecorder<'a> {
 
 impl PackedPairRecorder<'_> {
     /// Appends a pair of sample number `sample`.
-    pub fn push(&mut self, pair: ReadPair<'_>, sample: u8) {
+    pub fn push_pair(&mut self, pair: ReadPair<'_>, sample: u8) {
         if self.writer.is_stopped.load(Relaxed) {
             return;
         }
@@ -348,7 +348,7 @@ fn read_pair<'a>(rest: &mut &'a [u8], name: &mut Vec<u8>) -> Option<[PackedReadR
     }
     name.truncate(shared);
     name.extend_from_slice(read_bytes(rest)?);
-    Some([PackedReadRef::parse(read_bytes(rest)?)?, PackedReadRef::parse(read_bytes(rest)?)?])
+    Some([PackedReadRef::from_packed_bytes(read_bytes(rest)?)?, PackedReadRef::from_packed_bytes(read_bytes(rest)?)?])
 }
 
 #[cfg(test)]
@@ -402,7 +402,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut recorder = writer.new_recorder();
                     let own = pairs.iter().skip(thread).step_by(threads);
-                    own.for_each(|pair| recorder.push(borrowed(pair), pair.0));
+                    own.for_each(|pair| recorder.push_pair(borrowed(pair), pair.0));
                     recorder
                 })
             };
@@ -465,7 +465,7 @@ mod tests {
         assert!(fs::metadata(&path).unwrap().len() <= bytes / 2);
         let writer = PackedReadsWriter::create(&path, bytes / 2).unwrap();
         let mut recorder = writer.new_recorder();
-        all.iter().for_each(|pair| recorder.push(borrowed(pair), pair.0));
+        all.iter().for_each(|pair| recorder.push_pair(borrowed(pair), pair.0));
         assert_eq!(fs::metadata(&path).unwrap().len(), 0, "its room is given back at once");
     }
 
@@ -491,7 +491,7 @@ mod tests {
     fn damaged_blocks_do_not_panic() {
         let writer = PackedReadsWriter::create(&tempfile::tempdir().unwrap().path().join("x"), u64::MAX).unwrap();
         let mut recorder = writer.new_recorder();
-        pairs(40).iter().take(40).for_each(|pair| recorder.push(borrowed(pair), 0));
+        pairs(40).iter().take(40).for_each(|pair| recorder.push_pair(borrowed(pair), 0));
         let good = recorder.block.clone();
         let mut buffers = DecodeBuffers::default();
         let mut whole = |bytes: Vec<u8>, pairs| {

@@ -11,7 +11,7 @@ pub struct Mate<'a> {
 
 impl Mate<'_> {
     /// A read without bases.
-    pub const EMPTY: Mate<'static> = Mate { seq: &[], qual: &[] };
+    pub const WITHOUT_BASES: Mate<'static> = Mate { seq: &[], qual: &[] };
 }
 
 /// A read pair (both mates of one template), borrowed from its batch.
@@ -66,7 +66,7 @@ impl PairBatch {
 
     /// Copies the name and both mates of a read pair to the end of the batch.
     pub fn push(&mut self, name: &[u8], mates: [Mate<'_>; 2]) {
-        self.push_concatenated([name, &[], &[]], mates.map(|mate| [mate, Mate::EMPTY]));
+        self.push_concatenated([name, &[], &[]], mates.map(|mate| [mate, Mate::WITHOUT_BASES]));
     }
 
     /// Appends a pair whose name is the concatenation of three parts, and each of whose mates is the concatenation of

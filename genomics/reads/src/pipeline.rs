@@ -54,7 +54,7 @@ where
     }
     let (pipes, stop) = StopRequest::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
-    let resources = FileReadingResources::for_files(threads, aligned);
+    let resources = FileReadingResources::divide_among_files(threads, aligned);
     let source = |lane| LaneReader::new(lane, progress, Some(pipes.clone()), resources.clone());
     let sources: Vec<LaneReader<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
@@ -90,7 +90,7 @@ where
 /// Reads the first batch of a lane to detect errors in it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    LaneReader::new(lane, &progress, None, FileReadingResources::for_files(1, 1))?
+    LaneReader::new(lane, &progress, None, FileReadingResources::divide_among_files(1, 1))?
         .next_batch(&mut ReaderScratch::default())
         .map(|_| ())
 }
@@ -233,7 +233,7 @@ impl<'a> LaneReader<'a> {
         if !self.fill_blocks(blocks)? {
             return Ok(false);
         }
-        let mut extractor = self.lane.umis.as_ref().map(|umis| UmiExtractor::new(&umis.structures));
+        let mut extractor = self.lane.umis.as_ref().map(|umis| UmiExtractor::for_read_structures(&umis.structures));
         let umis = extractor.as_mut();
         match &self.lane.files {
             LaneFiles::Interleaved(path) => append_interleaved_pairs(&mut blocks[0], path, umis, batch)?,

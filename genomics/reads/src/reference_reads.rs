@@ -135,7 +135,7 @@ impl SequenceCutter {
                 let _ = write!(self.read_name, ":{shifted_start}");
                 self.qualities.resize(READ_BASES, BASE_QUALITY);
                 let mate = Mate { seq: read, qual: &self.qualities[..read.len()] };
-                batch.push(&self.read_name, [mate, Mate::EMPTY]);
+                batch.push(&self.read_name, [mate, Mate::WITHOUT_BASES]);
             }
             self.num_reads += 1;
         }

@@ -262,7 +262,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &Progr
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular_file(path).map_err(unreadable)? {
             match aligned.iter().find(|aligned| aligned.path == path) {
-                Some(aligned) => aligned::check_marker_and_header(aligned)?,
+                Some(aligned) => aligned::check_eof_marker_and_header(aligned)?,
                 None => drop(FastqReader::open(path, &ProgressCounters::default(), &terms)?),
             }
             regular.push((path, None));
@@ -313,7 +313,7 @@ impl PairingThread {
         if let StreamLane::Aligned(aligned) = lane {
             let tags = self.options.carried_tags.clone();
             let resources =
-                FileReadingResources::with_inflate_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
+                FileReadingResources::from_inflate_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
             let reader = aligned::OrderedReader::open(aligned, tags, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
@@ -354,7 +354,7 @@ impl PairingThread {
         let mut pairs = BatchWriter::new(self, number, true, &before)?;
         let mut singles = None;
         loop {
-            let more = reader.next_templates(|TemplateReads { name, mates, tags, .. }| match mates {
+            let more = reader.deliver_next_templates(|TemplateReads { name, mates, tags, .. }| match mates {
                 [Some(one), Some(two)] => {
                     [one, two].into_iter().zip(tags).for_each(|(mate, tags)| pairs.push_aligned(name, mate, tags));
                     pairs.send_if_full()

@@ -46,7 +46,7 @@ pub struct BamTags<'a>(&'a [u8]);
 
 impl<'a> BamTags<'a> {
     /// Creates the iterator. `bytes` are the tags of one record and nothing else.
-    pub fn new(bytes: &'a [u8]) -> BamTags<'a> {
+    pub fn from_tag_bytes(bytes: &'a [u8]) -> BamTags<'a> {
         BamTags(bytes)
     }
 }
@@ -173,7 +173,7 @@ pub struct CarriedTags {
 
 impl CarriedTags {
     /// All tags except those that an aligner writes itself or that describe the alignment of the input.
-    pub fn all() -> CarriedTags {
+    pub fn all_but_aligner_tags() -> CarriedTags {
         CarriedTags::default()
     }
 
@@ -181,9 +181,9 @@ impl CarriedTags {
     ///
     /// # Errors
     /// An item is not a tag name, or is a tag that an aligner writes itself.
-    pub fn parse(list: &str) -> Result<CarriedTags, String> {
+    pub fn parse_tag_list(list: &str) -> Result<CarriedTags, String> {
         if list == "all" {
-            return Ok(CarriedTags::all());
+            return Ok(CarriedTags::all_but_aligner_tags());
         }
         let names: Vec<_> = list.split(',').map(parse_tag_name).collect::<Result<_, _>>()?;
         if let Some(name) = names.iter().find(|name| WRITTEN_TAGS.contains(name)) {
@@ -247,7 +247,7 @@ impl CarriedTags {
     /// # Errors
     /// The first tag for which this is not true.
     pub(crate) fn check_tags(&self, tags: &[u8]) -> Result<(), RecordFault> {
-        for tag in BamTags::new(tags) {
+        for tag in BamTags::from_tag_bytes(tags) {
             let tag = tag?;
             if let Some(reason) = tag.invalid_part().filter(|_| self.contains(tag.name())) {
                 return Err(RecordFault::InvalidTag { tag: tag.name().escape_ascii().to_string(), reason });
@@ -261,7 +261,7 @@ impl CarriedTags {
     ///
     /// Tags of base modifications of a hard-clipped record are left out, because the record lacks bases of its read.
     pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrandAndClipping, out: &mut Vec<u8>) {
-        for tag in BamTags::new(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
+        for tag in BamTags::from_tag_bytes(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
             if !(strand.is_hard_clipped && WHOLE_READ_TAGS.contains(&&tag.name())) {
                 self.append_tag(tag, strand.is_reverse, None, out);
             }
@@ -282,7 +282,7 @@ impl CarriedTags {
         reverse: bool,
         out: &mut Vec<u8>,
     ) {
-        for tag in BamTags::new(tags).map_while(Result::ok) {
+        for tag in BamTags::from_tag_bytes(tags).map_while(Result::ok) {
             let is_part = bases.len() < read_length;
             if is_part && WHOLE_READ_TAGS.contains(&&tag.name()) {
                 continue;
@@ -366,7 +366,7 @@ mod tests {
     fn lists_choose_tags() {
         let carried = |list: &str| {
             let mut out = Vec::new();
-            CarriedTags::parse(list).unwrap().append_as_sequenced(
+            CarriedTags::parse_tag_list(list).unwrap().append_as_sequenced(
                 &tags(),
                 RecordStrandAndClipping::default(),
                 &mut out,
@@ -375,16 +375,20 @@ mod tests {
         };
         assert_eq!(carried("RX"), text("RX", "ACGT-TTG"));
         assert_eq!(carried("MM,NH,RX"), [text("RX", "ACGT-TTG"), b"NHC\x02".to_vec(), text("MM", "C+m,1;")].concat());
-        let all: Vec<u8> = BamTags::new(&carried("all")).flat_map(|tag| tag.unwrap().name()).collect();
+        let all: Vec<u8> = BamTags::from_tag_bytes(&carried("all")).flat_map(|tag| tag.unwrap().name()).collect();
         assert_eq!(all, b"RXMMOQcdac");
         for wrong in ["", "R", "RXX", "RX,", "1X", "RX QX", "R\u{e9}", "all,RX", "*"] {
-            assert!(CarriedTags::parse(wrong).unwrap_err().contains("is not a tag"), "{wrong}");
+            assert!(CarriedTags::parse_tag_list(wrong).unwrap_err().contains("is not a tag"), "{wrong}");
         }
-        assert!(CarriedTags::parse("RX,NM").unwrap_err().starts_with("'NM' cannot be carried"));
+        assert!(CarriedTags::parse_tag_list("RX,NM").unwrap_err().starts_with("'NM' cannot be carried"));
         let old_alignment = ["AM", "BQ", "LB", "OC", "OP", "PG", "PT", "PU", "SM"].map(|name| text(name, "x")).concat();
         let all_of = |list: &str, tags: &[u8]| {
             let mut out = Vec::new();
-            CarriedTags::parse(list).unwrap().append_as_sequenced(tags, RecordStrandAndClipping::default(), &mut out);
+            CarriedTags::parse_tag_list(list).unwrap().append_as_sequenced(
+                tags,
+                RecordStrandAndClipping::default(),
+                &mut out,
+            );
             out
         };
         assert_eq!(all_of("all", &old_alignment), b"");
@@ -395,7 +399,7 @@ mod tests {
     fn lists_of_reversed_tags_must_agree() {
         let lists = |list: &str, reversed: &[&[u8; 2]], complemented: &[&[u8; 2]]| {
             let names = |tags: &[&[u8; 2]]| tags.iter().map(|tag| **tag).collect();
-            CarriedTags::parse(list).unwrap().with_strand_dependent_tags(names(reversed), names(complemented))
+            CarriedTags::parse_tag_list(list).unwrap().with_strand_dependent_tags(names(reversed), names(complemented))
         };
         assert!(lists("xx,xy", &[b"xx"], &[b"xy"]).is_ok());
         assert!(lists("all", &[b"xx"], &[b"xy"]).is_ok());
@@ -412,13 +416,14 @@ mod tests {
 
     #[test]
     fn carried_tags_that_no_record_can_hold_are_refused() {
-        let fault =
-            |list: &str, tags: &[u8]| CarriedTags::parse(list).unwrap().check_tags(tags).unwrap_err().to_string();
+        let fault = |list: &str, tags: &[u8]| {
+            CarriedTags::parse_tag_list(list).unwrap().check_tags(tags).unwrap_err().to_string()
+        };
         for value in ["a\tb", "a\nb", "\t", "b\r"] {
             let tags = [text("RX", "ACGT"), text("CO", value), text("QX", "FFFF")].concat();
             assert!(fault("all", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
             assert!(fault("QX,CO", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
-            assert_eq!(CarriedTags::parse("RX,QX").unwrap().check_tags(&tags), Ok(()));
+            assert_eq!(CarriedTags::parse_tag_list("RX,QX").unwrap().check_tags(&tags), Ok(()));
         }
         assert!(fault("all", b"xhH1\tF\0").starts_with("tag xh contains a tab"));
         assert!(fault("all", b"xaA\n").starts_with("tag xa contains a tab"));
@@ -430,7 +435,7 @@ mod tests {
         assert_eq!(fault("all", b"RXZACGT"), RecordFault::from(InvalidTags).to_string());
         // Numbers have any bytes, and text has spaces and letters of other languages.
         let tags = [&array("cd", &[9, 10])[..], b"xiC\t", &text("CO", "caf\u{e9} 1~")].concat();
-        assert_eq!(CarriedTags::all().check_tags(&tags), Ok(()));
+        assert_eq!(CarriedTags::all_but_aligner_tags().check_tags(&tags), Ok(()));
     }
 
     #[test]
@@ -439,13 +444,14 @@ mod tests {
         let strand = RecordStrandAndClipping { is_reverse: true, is_hard_clipped: true };
         let tags =
             [text("MM", "C+m,1;"), b"MLBC\x01\0\0\0\x07".to_vec(), text("OQ", "ABC"), b"MNC\x04".to_vec()].concat();
-        CarriedTags::all().append_as_sequenced(&tags, strand, &mut out);
+        CarriedTags::all_but_aligner_tags().append_as_sequenced(&tags, strand, &mut out);
         assert_eq!(out, text("OQ", "CBA"));
     }
 
     #[test]
     fn values_follow_the_bases() {
-        let carried = CarriedTags::all().with_strand_dependent_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
+        let carried =
+            CarriedTags::all_but_aligner_tags().with_strand_dependent_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
         let of_record = |tags: &[u8], length, bases, reverse| {
             let mut out = Vec::new();
             carried.append_for_record(tags, length, bases, reverse, &mut out);
@@ -479,19 +485,19 @@ mod tests {
     #[test]
     fn invalid_tags_end_with_an_error() {
         let whole = tags();
-        assert!(BamTags::new(&whole).all(|tag| tag.is_ok()));
-        assert_eq!(BamTags::new(&whole).map(|tag| tag.unwrap().len_bytes()).sum::<usize>(), whole.len());
-        let ends: Vec<usize> = BamTags::new(&whole)
+        assert!(BamTags::from_tag_bytes(&whole).all(|tag| tag.is_ok()));
+        assert_eq!(BamTags::from_tag_bytes(&whole).map(|tag| tag.unwrap().len_bytes()).sum::<usize>(), whole.len());
+        let ends: Vec<usize> = BamTags::from_tag_bytes(&whole)
             .scan(0, |at, tag| {
                 *at += tag.unwrap().len_bytes();
                 Some(*at)
             })
             .collect();
         for cut in (1..whole.len()).filter(|cut| !ends.contains(cut)) {
-            assert_eq!(BamTags::new(&whole[..cut]).last(), Some(Err(InvalidTags)), "{cut}");
+            assert_eq!(BamTags::from_tag_bytes(&whole[..cut]).last(), Some(Err(InvalidTags)), "{cut}");
         }
         for kind in [b"XXQ\0", b"XXB\0"] {
-            assert_eq!(BamTags::new(kind).next(), Some(Err(InvalidTags)));
+            assert_eq!(BamTags::from_tag_bytes(kind).next(), Some(Err(InvalidTags)));
         }
     }
 }

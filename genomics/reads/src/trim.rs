@@ -175,7 +175,8 @@ fn seed_at(read: PackedBases<'_>, at: usize) -> u32 {
     (read.word_from_base(at) >> (2 * (WORD_BASES - SEED_BASES))) as u32
 }
 
-/// Seeds that are searched for in a mate.
+/// Reverse complements of seeds that trimming searches for in a mate: of the start of the other mate (a match shows a
+/// short fragment) and of the mate's own end (a match shows a fold-back read).
 #[derive(Debug, Clone, Copy)]
 struct SeedSearch {
     /// Reverse complements of the first two seeds of the other mate.

@@ -1,5 +1,5 @@
 //! Builds the chromosome sequences of every kind of cell in the samples: normal cells, tumour cells, and cells of a
-//! contaminant.
+//! contaminant (another person or species).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,7 +42,11 @@ struct MitochondrialGenomes<'a> {
 
 impl<'a> CellGenomes<'a> {
     /// Builds the chromosomes of the patient's normal and tumour cells.
-    pub(crate) fn build(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [GermlineVariant]) -> Self {
+    pub(crate) fn build_patient_genomes(
+        genome: &'a Genome,
+        tumour: &'a Tumour,
+        germline: &'a [GermlineVariant],
+    ) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = haplotype_edits(genome, tumour, germline, population, h);

@@ -315,7 +315,7 @@ fn build_cell_genomes<'a>(
     species: Option<&'a Genome>,
 ) -> CellGenomes<'a> {
     let SimulatedVariants { tumour, germline, foreign, mitochondria, .. } = variants;
-    let mut cells = CellGenomes::build(nuclear, tumour, germline);
+    let mut cells = CellGenomes::build_patient_genomes(nuclear, tumour, germline);
     if let Some(foreign) = foreign {
         cells.add_foreign_person(nuclear, &tumour.healthy, foreign);
     }
@@ -389,7 +389,8 @@ fn read_foreign_genome(path: &Path, shortest: usize) -> Result<Genome> {
     Ok(genome)
 }
 
-/// Places all variants: nuclear variants on `nuclear`, mitochondrial variants on the last contig of `genome`.
+/// Draws and places the variants of the patient, the tumour and the contaminating person: nuclear ones on `nuclear`,
+/// mitochondrial ones (if simulated) on the last contig of `genome`.
 fn place_all_variants(
     nuclear: &Genome,
     genome: &Genome,

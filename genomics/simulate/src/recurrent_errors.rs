@@ -18,7 +18,8 @@ pub struct RecurrentErrorParams {
     pub seed: u64,
 }
 
-/// Lowest and highest share of the molecules that show the wrong base; the share is a mean over libraries (chosen).
+/// Range from which each site's share of molecules with the wrong base is drawn (of the affected strand; mean over
+/// libraries). Chosen.
 const MOLECULE_SHARE_RANGE: [f64; 2] = [0.05, 0.4];
 /// Share of the sites at which only molecules of one strand show the wrong base (chosen).
 const ONE_STRAND_SHARE: f64 = 0.5;

@@ -107,7 +107,7 @@ impl<'a> SequencingInputs<'a> {
         pilot: &mut Rng,
     ) -> Result<Vec<DnaComponent<'a>>> {
         let reads = &self.params.sequencing;
-        let inserts = InsertSizeDistribution::from_params(reads);
+        let inserts = InsertSizeDistribution::insert_sizes_from_params(reads);
         let patient = self.cells.patient_mixture(sample.tumour_share);
         let shortest = reads.longest_read_bp();
         let pool = ChromosomePool::from_genomes(&patient, shortest);
@@ -213,7 +213,7 @@ fn draw_product_bases(products: &AmpliconProducts, machine: &Sequencer, rng: &mu
 /// count twice.
 fn mean_bases_per_pair(inserts: &InsertSizeDistribution, machine: &Sequencer, rng: &mut Rng) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert(rng).length_bp();
+        let insert = inserts.draw_insert(rng).insert_length_bp();
         machine.draw_template_bp_of_mates(rng).map(|length| length.min(insert)).iter().sum::<usize>()
     };
     (0..PILOT_PAIRS).map(|_| pair(rng)).sum::<usize>() as f64 / PILOT_PAIRS as f64
@@ -229,7 +229,7 @@ fn mean_on_target_bases_per_pair(
     rng: &mut Rng,
 ) -> f64 {
     let pair = |rng: &mut Rng| {
-        let insert = inserts.draw_insert(rng).length_bp();
+        let insert = inserts.draw_insert(rng).insert_length_bp();
         if insert == 0 {
             return 0;
         }

@@ -274,7 +274,7 @@ impl<T> FetchedObject<T> {
     fn file(&self) -> LocalCopyOfObjectRange<'_> {
         LocalCopyOfObjectRange {
             name: &self.name,
-            path: self.fetched.path(),
+            path: self.fetched.local_path(),
             object_offset: self.fetched.object_offset(),
         }
     }
@@ -339,7 +339,7 @@ impl TaskRunner<'_> {
         let step_output = self.open_object(step)?;
         let value = step_output.read_value()?;
         let fetched = step_output.fetch_range(which(&step_output, &value))?;
-        Ok(FetchedObject { name: step_output.name().to_owned(), fetched, value })
+        Ok(FetchedObject { name: step_output.path_or_url().to_owned(), fetched, value })
     }
 
     fn count_unit<'b>(
@@ -461,7 +461,8 @@ impl TaskRunner<'_> {
             let mut fetched = Vec::new();
             for label in self.call.tasks_of_step(StepKind::Label) {
                 let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
-                let file = LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+                let file =
+                    LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
                 if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
                     let object = opened.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
@@ -538,7 +539,8 @@ impl TaskRunner<'_> {
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
         for step in self.call.tasks_of_step(StepKind::Recruit) {
             let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
-            let file = LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.path(), object_offset: 0 };
+            let file =
+                LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
             if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());

@@ -55,7 +55,7 @@ const LOOKUP_BATCH: usize = 128;
 impl KmerLookupBuffers {
     /// Creates buffers for k-mers of `k` bases.
     pub fn for_kmer_length(k: u32) -> KmerLookupBuffers {
-        KmerLookupBuffers { sifter: MinimizerFilterScratch::for_kmer_length(k), pending: Vec::new() }
+        KmerLookupBuffers { sifter: MinimizerFilterScratch::allocate_for_kmer_length(k), pending: Vec::new() }
     }
 }
 

@@ -152,7 +152,7 @@ impl TableFileWriter {
 
     /// Final path of the table.
     pub(crate) fn path(&self) -> &Path {
-        self.partial.path()
+        self.partial.final_path()
     }
 
     /// The page that is being filled. A new page contains zeros.

@@ -37,13 +37,13 @@ pub fn publish_bytes(store: &RunStore, name: &str, bytes: &[u8]) -> Result<(), E
 
 /// The object with this name, which must exist.
 pub fn find_object(store: &RunStore, name: &str) -> StoredObject {
-    store.open_if_exists(name).unwrap().expect("the object is there")
+    store.open_object_if_exists(name).unwrap().expect("the object is there")
 }
 
 /// The bytes of a range, read from the local copy.
 pub fn fetch_bytes(object: &StoredObject, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
     let fetch_bytes = object.fetch_range(range.clone())?;
-    let bytes = fs::read(fetch_bytes.path()).unwrap();
+    let bytes = fs::read(fetch_bytes.local_path()).unwrap();
     let at = |byte: u64| (byte - fetch_bytes.object_offset()) as usize;
     Ok(bytes[at(range.start)..at(range.end)].to_vec())
 }

@@ -131,14 +131,14 @@ fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: b
     match (running_ns < enabled_ns, user_mode_only) {
         (false, false) => CounterValue::exact_value(value),
         (false, true) => {
-            CounterValue::at_least(value, "in user mode only, as kernel.perf_event_paranoid allows no more")
+            CounterValue::lower_bound_value(value, "in user mode only, as kernel.perf_event_paranoid allows no more")
         }
         (true, false) => CounterValue {
             value: Some(value),
             at_least: false,
             note: Some(format!("extrapolated from {share} % of the time, as the CPU has too few counters")),
         },
-        (true, true) => CounterValue::at_least(
+        (true, true) => CounterValue::lower_bound_value(
             value,
             format!("in user mode only, and extrapolated from {share} % of the time, as the CPU has too few counters"),
         ),

@@ -52,7 +52,7 @@ fn parse_migrations(sched: &str) -> Option<u64> {
 ///
 /// # Errors
 /// `numa_maps` cannot be read: the process has ended, the kernel has no NUMA support, or permission is denied.
-pub(super) fn add_resident_bytes(process: u32, by_node: &mut BTreeMap<u32, u64>) -> io::Result<()> {
+pub(super) fn add_resident_bytes_by_node(process: u32, by_node: &mut BTreeMap<u32, u64>) -> io::Result<()> {
     let maps = fs::read_to_string(format!("/proc/{process}/numa_maps"))?;
     add_numa_maps(&maps, by_node);
     Ok(())
@@ -68,7 +68,7 @@ fn add_numa_maps(maps: &str, by_node: &mut BTreeMap<u32, u64>) {
 /// Returns the peak resident memory of a process in bytes; `None` if it has ended.
 pub(super) fn peak_resident_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    proc_parsing::peak_resident_bytes(&status)
+    proc_parsing::parse_peak_resident_bytes(&status)
 }
 
 /// Returns the reason why the kernel does not report the time that threads waited for disks; `None` if it does.
@@ -99,13 +99,13 @@ pub(super) struct VmstatSnapshot {
 
 impl VmstatSnapshot {
     /// Reads `/proc/vmstat`.
-    pub(super) fn read() -> VmstatSnapshot {
+    pub(super) fn read_vmstat() -> VmstatSnapshot {
         let file = "/proc/vmstat";
         VmstatSnapshot { vmstat: fs::read_to_string(file).map_err(|error| format!("{file} cannot be read: {error}")) }
     }
 
     /// Returns the increase of the counters from this snapshot to the snapshot `end`.
-    pub(super) fn counts_until(&self, end: &VmstatSnapshot) -> NumaBalancingCounters {
+    pub(super) fn numa_balancing_counts_until(&self, end: &VmstatSnapshot) -> NumaBalancingCounters {
         let balancing = fs::read_to_string("/proc/sys/kernel/numa_balancing");
         let off = match balancing.as_deref().map(str::trim) {
             Ok("0") => Some("automatic NUMA balancing is off (kernel.numa_balancing is 0)"),

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::proc_files::{
-    ThreadCounts, ThreadKey, add_resident_bytes, disk_wait_missing_reason, peak_resident_bytes, read_thread_counts,
+    ThreadCounts, ThreadKey, add_resident_bytes_by_node, disk_wait_missing_reason, peak_resident_bytes,
+    read_thread_counts,
 };
 
 /// Time until the first sample. Pauses double after each sample. With a higher value, short processes are not sampled.
@@ -129,7 +130,7 @@ impl ProcSamples {
         let mut by_node = BTreeMap::new();
         for &process in processes {
             self.peak_bytes = self.peak_bytes.max(peak_resident_bytes(process));
-            match add_resident_bytes(process, &mut by_node) {
+            match add_resident_bytes_by_node(process, &mut by_node) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     self.why_not_resident = format!("/proc/PID/numa_maps cannot be read: {error}");
                 }

@@ -73,13 +73,13 @@ fn processes_of_an_instance_are_added() {
     one.max_resident_bytes = CounterValue::exact_value(7);
     one.resident_bytes_by_node = BTreeMap::from([(0, 10)]);
     let mut two = one.clone();
-    two.cycles = CounterValue::at_least(6, "sampled");
+    two.cycles = CounterValue::lower_bound_value(6, "sampled");
     two.instructions = CounterValue::exact_value(8);
     two.max_resident_bytes = CounterValue::exact_value(9);
     two.resident_bytes_by_node = BTreeMap::from([(1, 4)]);
     let both = one.clone().add_later_process(two);
-    assert_eq!(both.cycles, CounterValue::at_least(11, "sampled"));
-    assert_eq!(both.instructions, CounterValue::at_least(8, "first"));
+    assert_eq!(both.cycles, CounterValue::lower_bound_value(11, "sampled"));
+    assert_eq!(both.instructions, CounterValue::lower_bound_value(8, "first"));
     assert_eq!(both.llc_misses, CounterValue::missing_value("first"));
     assert_eq!(both.max_resident_bytes, CounterValue::exact_value(9));
     assert_eq!(both.resident_bytes_by_node, BTreeMap::from([(0, 10)]));

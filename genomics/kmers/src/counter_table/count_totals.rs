@@ -15,7 +15,7 @@ pub(crate) struct CountTotals<const S: usize> {
 impl<const S: usize> CountTotals<S> {
     /// Totals before anything is counted.
     pub(crate) fn zero() -> Self {
-        Self { spectra: KmerSpectra::with_zero_counts(), distinct: 0, passes: 0 }
+        Self { spectra: KmerSpectra::zero_spectra(), distinct: 0, passes: 0 }
     }
 
     /// Adds the totals of another thread or device lane.

@@ -55,7 +55,7 @@ impl<const S: usize> CpuDeviceTable<S> {
                 let shift = 2 * (base & 3);
                 let word = (word << shift) | (u64::from(text[from + 8]) >> (8 - shift));
                 let key = self.key(word >> (64 - 2 * self.k));
-                if !self.class.contains_hash(hash_of_root(key)) {
+                if !self.class.class_contains_hash(hash_of_root(key)) {
                     continue;
                 }
                 let home = self.home(key);

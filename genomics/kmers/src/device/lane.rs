@@ -102,10 +102,13 @@ impl DeviceLane {
         if !described.has_int64_atomics {
             return Err(unfit("it has no 64-bit atomics (cl_khr_int64_base_atomics)"));
         }
-        let sizes =
-            LaneMemorySizes::for_memory::<S>(self.device_bytes, described.max_allocation_bytes, self.host_bytes);
+        let sizes = LaneMemorySizes::choose_fitting_sizes::<S>(
+            self.device_bytes,
+            described.max_allocation_bytes,
+            self.host_bytes,
+        );
         let sizes = sizes.ok_or_else(|| unfit("it has too little memory to count k-mers"))?;
-        LaneCounter::new(k, OpenClTable::create_on_device(&self.device, k, sizes)?)
+        LaneCounter::with_table(k, OpenClTable::create_on_device(&self.device, k, sizes)?)
     }
 
     /// Logs that the device is not used any more, unless another lane has logged it.
@@ -137,7 +140,7 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
     ///
     /// # Errors
     /// Returns an error if the device fails.
-    pub(super) fn new(k: u32, table: T) -> Result<Self, genuma_gpu::Error> {
+    pub(super) fn with_table(k: u32, table: T) -> Result<Self, genuma_gpu::Error> {
         let staged = RecordStaging::new(k, table.allocate_staging()?, table.max_chunks());
         Ok(Self { table, staged, kmers: 0, totals: CountTotals::zero() })
     }
@@ -182,7 +185,7 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
                 None if slots < max_slots => slots = (2 * slots).min(max_slots),
                 None => {
                     classes.pop();
-                    classes.extend(class.split_in_halves());
+                    classes.extend(class.split_class());
                 }
             }
         }

@@ -131,7 +131,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         // SAFETY: words are bytes.
         let bytes = unsafe { starts.align_to::<u8>().1 };
         self.lane.copy_to_device(&mut self.starts, bytes)?;
-        let (bits, id) = self.class.bits_and_id();
+        let (bits, id) = self.class.class_bits_and_id();
         let args = [
             KernelArg::Buffer(&self.records),
             KernelArg::Buffer(&self.starts),

@@ -95,7 +95,7 @@ impl LaneMemorySizes {
 
     /// Chooses sizes that fit in `device` bytes of device memory, with buffers of at most `largest` bytes, and in
     /// `host` bytes of host memory; `None` if that is too little.
-    pub(super) fn for_memory<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
+    pub(super) fn choose_fitting_sizes<const S: usize>(device: u64, largest: u64, host: u64) -> Option<Self> {
         const MAX_PIECE_BYTES: u64 = 16 << 20;
         const MIN_PIECE_BYTES: u64 = 8 << 10;
         const MIN_SLOTS: u64 = 1024;
@@ -123,7 +123,7 @@ mod tests {
     fn fits<const S: usize>() {
         for device in [64 << 10, 1 << 20, 1 << 30, 80 << 30] {
             for host in [64 << 10, 16 << 20, 1 << 30] {
-                let Some(sizes) = LaneMemorySizes::for_memory::<S>(device, device / 4, host) else {
+                let Some(sizes) = LaneMemorySizes::choose_fitting_sizes::<S>(device, device / 4, host) else {
                     assert!(device.min(host) < 1 << 20);
                     continue;
                 };
@@ -141,6 +141,6 @@ mod tests {
         fits::<1>();
         fits::<2>();
         fits::<8>();
-        assert_eq!(LaneMemorySizes::for_memory::<2>(16 << 10, 16 << 10, 1 << 20), None);
+        assert_eq!(LaneMemorySizes::choose_fitting_sizes::<2>(16 << 10, 16 << 10, 1 << 20), None);
     }
 }

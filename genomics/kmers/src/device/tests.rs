@@ -189,7 +189,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
     k: u32,
     (bytes, expected): &(Vec<u8>, BTreeMap<u64, [u32; S]>),
 ) -> u64 {
-    let mut counting = LaneCounter::new(k, table).expect("ready");
+    let mut counting = LaneCounter::with_table(k, table).expect("ready");
     let read = |each: &mut dyn FnMut(&[u8])| {
         // Complete records, in two pieces.
         let half = super_kmer_records(bytes, k).take(100).map(|r| crate::superkmer::record_bytes(r.kmers, k)).sum();
@@ -218,7 +218,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
         passes = counting.totals.passes;
     }
     let share = &mut counting.totals;
-    share.spectra.clear_entries_of_count_zero();
+    share.spectra.clear_spectra_at_count_zero();
     for sample in 0..S {
         let mut spectrum = vec![0; NUM_SPECTRUM_ENTRIES];
         for n in expected.values().map(|counts| counts[sample] as usize).filter(|&n| n > 0) {
@@ -291,11 +291,11 @@ fn a_lost_device_leaves_complete_classes() {
         let (mut all, mut classes) = (All::new(DeviceRowRequest::Roots), vec![RootClass::ALL_ROOTS]);
         let on_device = OpenClTable::create_on_device(&device, 25, sizes)
             .map_err(LaneError::Device)
-            .and_then(|table| LaneCounter::new(25, table)?.count_bin(kmers, read, &mut classes, &mut all));
+            .and_then(|table| LaneCounter::with_table(25, table)?.count_bin(kmers, read, &mut classes, &mut all));
         if let Err(fault) = on_device {
             assert!(matches!(fault, LaneError::Device(_)) && device.is_lost(), "{fault:?}");
             losses += 1;
-            let mut rest = LaneCounter::new(25, CpuDeviceTable::new(25, AMPLE)).expect("ready");
+            let mut rest = LaneCounter::with_table(25, CpuDeviceTable::new(25, AMPLE)).expect("ready");
             rest.count_bin(kmers, read, &mut classes, &mut all).expect("counted");
         }
         assert!(all.kmers == case.1, "call {fail}");
@@ -306,7 +306,7 @@ fn a_lost_device_leaves_complete_classes() {
 #[test]
 fn errors_of_a_count_are_not_device_failures() {
     let case = generated::<2>(31, 100, 1);
-    let mut counting = LaneCounter::new(31, CpuDeviceTable::<2>::new(31, AMPLE)).expect("ready");
+    let mut counting = LaneCounter::with_table(31, CpuDeviceTable::<2>::new(31, AMPLE)).expect("ready");
     let mut all = All { fails: true, ..All::new(DeviceRowRequest::Roots) };
     let read = |each: &mut dyn FnMut(&[u8])| {
         each(&case.0);

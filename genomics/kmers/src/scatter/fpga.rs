@@ -74,7 +74,7 @@ impl SimulatedFpgaScatter {
         let expected = (self.bases as f64 * EXPECTED_BYTES_PER_BASE) as usize / bins;
         let max_lines = (BIN_MEMORY_FACTOR * expected / LINE_BYTES + 2).min(usize::from(u16::MAX)) as u16;
         let beats = interleave_lanes(&self.lanes);
-        let reply = device.scatter(sample, max_lines, &beats).and_then(|reply| {
+        let reply = device.scatter_batch(sample, max_lines, &beats).and_then(|reply| {
             reply.bins.iter().try_for_each(|bytes| check_frames(bytes, self.layout.k, sample))?;
             Ok(reply)
         });
@@ -126,11 +126,11 @@ impl Scatter for SimulatedFpgaScatter {
 
     fn finish_batch(&mut self, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<ScatteredRecords, Error> {
         if !matches!(self.device, DeviceState::Running(_)) {
-            self.fpga.count_batch(false);
+            self.fpga.add_to_batch_counts(false);
             return self.cpu.finish_batch(sample, buffers);
         }
         let reply = self.run_device(sample);
-        self.fpga.count_batch(reply.is_some());
+        self.fpga.add_to_batch_counts(reply.is_some());
         let written = match reply {
             Some(reply) => self.write_records(&reply, buffers)?,
             None => self.repeat_batch(sample, buffers)?,
@@ -143,7 +143,7 @@ impl Scatter for SimulatedFpgaScatter {
 
 /// Appends a read to the beats of a lane.
 fn push_read(read: &BaseCodes, beats: &mut Vec<Beat>) {
-    let codes = read.codes().chunks(Beat::MAX_BASES);
+    let codes = read.codes().chunks(Beat::MAX_BASES_PER_BEAT);
     let last = codes.len().saturating_sub(1);
     for (i, (codes, &bases)) in codes.zip(read.packed().words()).enumerate() {
         let good = (codes.iter().zip((0..32).rev()))
@@ -163,7 +163,7 @@ fn interleave_lanes(lanes: &[Vec<Beat>]) -> Vec<Beat> {
 
 /// Decodes the reads in the beats of a lane as ASCII bases; N where the mask excludes the base.
 fn reads_of_beats(beats: &[Beat]) -> impl Iterator<Item = Vec<u8>> {
-    beats.chunk_by(|beat, _| !beat.ends_read).map(|beats| beats.iter().flat_map(Beat::letters).collect())
+    beats.chunk_by(|beat, _| !beat.ends_read).map(|beats| beats.iter().flat_map(Beat::decode_bases).collect())
 }
 
 /// A frame: a super-k-mer as the device writes it, with its minimizer, number of k-mers and record.

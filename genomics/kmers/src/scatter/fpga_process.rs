@@ -54,7 +54,7 @@ impl SimulatedFpga {
     }
 
     /// Counts a batch: `on_device` says whether the device scattered it, or a thread did so instead.
-    pub(super) fn count_batch(&self, on_device: bool) {
+    pub(super) fn add_to_batch_counts(&self, on_device: bool) {
         self.statistics.total.fetch_add(1, Relaxed);
         self.statistics.on_device.fetch_add(u64::from(on_device), Relaxed);
     }
@@ -89,7 +89,7 @@ pub(super) const BATCH_END_BEAT: Beat = Beat { bases: 0, good: 0, count: 0, ends
 
 impl Beat {
     /// Maximum number of bases in a beat.
-    pub(super) const MAX_BASES: usize = 32;
+    pub(super) const MAX_BASES_PER_BEAT: usize = 32;
 
     fn to_bytes(self) -> [u8; 16] {
         let Beat { bases, good, count, ends_read, ends_batch } = self;
@@ -99,7 +99,7 @@ impl Beat {
     }
 
     /// Decodes the bases of the beat as ASCII; N where the mask excludes the base.
-    pub(super) fn letters(&self) -> impl Iterator<Item = u8> + use<> {
+    pub(super) fn decode_bases(&self) -> impl Iterator<Item = u8> + use<> {
         let Beat { bases, good, count, .. } = *self;
         (0..u32::from(count)).map(move |i| match good << i >> 31 {
             0 => b'N',
@@ -171,7 +171,7 @@ impl FpgaSimulatorProcess {
     ///
     /// # Errors
     /// Returns why there is no reply.
-    pub(super) fn scatter(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<FpgaReply, String> {
+    pub(super) fn scatter_batch(&mut self, sample: u8, max_lines: u16, beats: &[Beat]) -> Result<FpgaReply, String> {
         let mut request = Vec::with_capacity(12 + 16 * beats.len());
         let num_beats = u32::try_from(beats.len()).map_err(|_| "the batch is too large".to_owned())?;
         for number in [u32::from(sample), u32::from(max_lines), num_beats] {

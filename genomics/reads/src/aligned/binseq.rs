@@ -158,7 +158,7 @@ pub(super) struct BinseqReadAppender<'a> {
 impl<'a> BinseqReadAppender<'a> {
     /// Prepares to append the reads of a block to `buffer` and to count them in `counts`. `paired` is whether the file
     /// at `path` has pairs.
-    pub(super) fn new(
+    pub(super) fn for_record_buffer(
         path: &'a Path,
         paired: bool,
         buffer: &'a mut RecordBuffer,
@@ -180,7 +180,12 @@ impl<'a> BinseqReadAppender<'a> {
     ///
     /// # Errors
     /// The read is invalid, or its name differs from that of its mate.
-    pub(super) fn push(&mut self, record: usize, mate: usize, read: BinseqRead<'a, '_>) -> Result<(), RecordFault> {
+    pub(super) fn push_read(
+        &mut self,
+        record: usize,
+        mate: usize,
+        read: BinseqRead<'a, '_>,
+    ) -> Result<(), RecordFault> {
         let BinseqRead { header, seq, qual } = read;
         let flags = match (self.paired, mate) {
             (false, _) => 0,

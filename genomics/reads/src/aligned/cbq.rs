@@ -217,7 +217,7 @@ impl EncodedBlock {
         let mates = if self.paired { 2 } else { 1 };
         let length = |of: &[u8], read: usize| little_endian_u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
-        let mut put = BinseqReadAppender::new(path, self.paired, buffer, counts);
+        let mut put = BinseqReadAppender::for_record_buffer(path, self.paired, buffer, counts);
         for read in 0..self.num_records * mates {
             let to = at + length(lengths, read);
             let header = if name_lengths.is_empty() {
@@ -229,7 +229,7 @@ impl EncodedBlock {
             };
             let qual = if qualities.is_empty() { b"" } else { &qualities[at..to] };
             let (record, mate) = (read / mates, read % mates);
-            put.push(record, mate, BinseqRead { header, seq: &letters[at..to], qual })
+            put.push_read(record, mate, BinseqRead { header, seq: &letters[at..to], qual })
                 .map_err(|fault| (record, fault))?;
             at = to;
         }

@@ -35,7 +35,7 @@ use super::cram_reference::CramReference;
 use super::eof_marker::warn_if_no_eof_marker;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields, flag};
-use super::reference_cache::ReferenceSearchPath;
+use super::reference_search_path::ReferenceSearchPath;
 use crate::record_counts::RecordCounts;
 
 /// First bytes of every CRAM file, by which the format is recognised.
@@ -102,7 +102,7 @@ impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
         let (length, md5) = self.sequences.get(name).cloned().unwrap_or_default();
         let bases = match md5 {
-            Some(md5) if self.genome.path().is_none() && !self.cache.is_empty() => {
+            Some(md5) if self.genome.path().is_none() && !self.cache.has_no_templates() => {
                 self.cache.find_sequence(name, &md5, length)
             }
             _ => self.genome.read_sequence(name, length),
@@ -230,7 +230,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             _ => e,
         });
         let read = read.and_then(|()| {
-            *layout = ContainerHeaders::read(bytes, max_slice_bytes)?;
+            *layout = ContainerHeaders::from_container_bytes(bytes, max_slice_bytes)?;
             if let Some(completed) = add_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
@@ -326,7 +326,7 @@ fn decode_container(
             layout.add_missing_blocks(&mut external);
             let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
             let are_all_stored = stored.as_ref().is_none_or(|stored| !stored.contains(&false));
-            let is_shifted = !are_all_stored && layout.shift_qualities(&mut external);
+            let is_shifted = !are_all_stored && layout.increment_qualities(&mut external);
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
             let records = slice.records(reference, &shared.header, &compression, &core, &external);

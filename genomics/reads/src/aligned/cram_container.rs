@@ -255,7 +255,7 @@ impl ContainerHeaders {
     /// # Errors
     /// An offset or a size is not inside the container; a slice has more records than any real one, or more than
     /// `max_slice_bytes` bytes in decompressed blocks.
-    pub(super) fn read(bytes: &[u8], max_slice_bytes: u64) -> io::Result<ContainerHeaders> {
+    pub(super) fn from_container_bytes(bytes: &[u8], max_slice_bytes: u64) -> io::Result<ContainerHeaders> {
         let ContainerHeader { landmarks, blocks, .. } = ContainerHeader::read(bytes)?;
         let ends = landmarks.iter().skip(1).copied().chain([blocks.len()]);
         let ranges: Vec<Range<usize>> = landmarks.iter().zip(ends).map(|(start, end)| *start..end).collect();
@@ -292,7 +292,7 @@ impl ContainerHeaders {
     /// Adds 1 to each quality of a slice, so that 0, which the decoder returns for a quality that is not stored, has no
     /// other meaning. Returns whether it did: false if the qualities are not in one block of their own. `blocks` are the
     /// decompressed external blocks of the slice by content ID.
-    pub(super) fn shift_qualities(&self, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> bool {
+    pub(super) fn increment_qualities(&self, blocks: &mut [(i32, Cow<'_, [u8]>)]) -> bool {
         let block = blocks.iter_mut().find(|(content_id, _)| Some(*content_id) == self.qualities_block);
         let Some((_, qualities)) = block else { return false };
         qualities.to_mut().iter_mut().for_each(|quality| *quality = quality.wrapping_add(1));
@@ -556,9 +556,9 @@ mod tests {
         assert_eq!(find_qualities_block(&[series(b"QS", Some(12)), series(b"QQ", None)]), None);
         let layout = ContainerHeaders { qualities_block: Some(12), ..ContainerHeaders::default() };
         let mut blocks = [(11, Cow::Borrowed(&b"AC"[..])), (12, Cow::Borrowed(&[0, 40, 255][..]))];
-        assert!(layout.shift_qualities(&mut blocks));
+        assert!(layout.increment_qualities(&mut blocks));
         assert_eq!((&*blocks[0].1, &*blocks[1].1), (&b"AC"[..], &[1, 41, 0][..]));
-        assert!(!ContainerHeaders::default().shift_qualities(&mut blocks));
+        assert!(!ContainerHeaders::default().increment_qualities(&mut blocks));
     }
 
     #[test]

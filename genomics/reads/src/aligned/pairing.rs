@@ -83,7 +83,7 @@ impl TemplateBuffers {
         self.tags[i].extend_from_slice(read.tags);
         let [seq, qual] = &mut self.letters[i];
         // Valid by construction: this crate packed the bytes, and they are checksummed if they were on disk.
-        let packed = PackedReadRef::parse(read.packed_read).expect("a read as it was packed");
+        let packed = PackedReadRef::from_packed_bytes(read.packed_read).expect("a read as it was packed");
         packed.unpack_bases(seq);
         packed.unpack_quals(qual);
         if read.lacks_qualities {
@@ -142,7 +142,7 @@ impl MateMatcher {
                         buffer.append_carried_tags(read, &mut buffers.tags[i]);
                     }
                     MateLocation::InFoundMates(from, to) => {
-                        buffers.unpack_waiting(i, &WaitingRead::parse(&found[from as usize..to as usize]));
+                        buffers.unpack_waiting(i, &WaitingRead::from_encoded_bytes(&found[from as usize..to as usize]));
                     }
                 }
             }
@@ -151,7 +151,9 @@ impl MateMatcher {
             let umis = mates.iter().map(|at| match *at {
                 MateLocation::Missing => UmiOrMoleculeId::Missing,
                 MateLocation::InRecordBuffer(read) => buffer.umi(&buffer.reads[read as usize]),
-                MateLocation::InFoundMates(from, to) => WaitingRead::parse(&found[from as usize..to as usize]).umi,
+                MateLocation::InFoundMates(from, to) => {
+                    WaitingRead::from_encoded_bytes(&found[from as usize..to as usize]).umi
+                }
             });
             let (tags, mates) = (buffers.tags(), buffers.mates(there));
             each(TemplateReads { name, umi: first_umi(umis), tags, mates })?;
@@ -298,7 +300,7 @@ impl MateMatcher {
         mut each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         for _ in 0..max_templates {
-            let Some(both) = rest.next_template() else { return Ok(false) };
+            let Some(both) = rest.next_remaining_template() else { return Ok(false) };
             for (i, read) in both.iter().enumerate() {
                 if let Some(read) = read {
                     self.buffers.unpack_waiting(i, read);

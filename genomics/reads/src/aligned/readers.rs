@@ -45,13 +45,13 @@ impl FileReadingResources {
     /// Divides `threads` workers among `files` files that they read together: each file gets as many decompressing
     /// threads as are useful. Decompression is about a third of the work of reading. A single decompressing thread per
     /// file is no gain, because a worker would wait for it.
-    pub(crate) fn for_files(threads: usize, files: usize) -> FileReadingResources {
-        FileReadingResources::with_inflate_threads(threads / (3 * files.max(1)))
+    pub(crate) fn divide_among_files(threads: usize, files: usize) -> FileReadingResources {
+        FileReadingResources::from_inflate_threads(threads / (3 * files.max(1)))
     }
 
     /// Resources with `threads` decompressing threads. With fewer than two, the reading thread decompresses, because a
     /// single decompressing thread saves no time. Pipes are not accepted.
-    pub(crate) fn with_inflate_threads(threads: usize) -> FileReadingResources {
+    pub(crate) fn from_inflate_threads(threads: usize) -> FileReadingResources {
         FileReadingResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
     }
 
@@ -215,14 +215,14 @@ impl AlignedInput {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
             return Ok(self.pipe_header.get().cloned().unwrap_or_default());
         }
-        let resources = FileReadingResources::with_inflate_threads(0);
+        let resources = FileReadingResources::from_inflate_threads(0);
         Ok(AlignedRecordFile::open(self, &ProgressCounters::default(), &resources)?.header())
     }
 }
 
 /// Checks the end-of-file marker and the header of a file.
-pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> {
-    AlignedRecordFile::open(file, &ProgressCounters::default(), &FileReadingResources::with_inflate_threads(0))
+pub(crate) fn check_eof_marker_and_header(file: &AlignedInput) -> Result<(), Error> {
+    AlignedRecordFile::open(file, &ProgressCounters::default(), &FileReadingResources::from_inflate_threads(0))
         .map(drop)
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn check_marker_and_header(file: &AlignedInput) -> Result<(), Error> 
 /// The file cannot be read, or one of these records is invalid.
 pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Result<[u64; 4], Error> {
     let (path, progress) = (&file.path, ProgressCounters::default());
-    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0))?;
+    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::from_inflate_threads(0))?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
     let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
@@ -349,7 +349,7 @@ impl<'a> SharedReader<'a> {
         batch.sample = self.sample;
         scratch.chunk.chunk.uses_umi_tags = self.structures.is_none();
         let mut counts = RecordCounts::default();
-        let mut extractor = self.structures.map(UmiExtractor::new);
+        let mut extractor = self.structures.map(UmiExtractor::for_read_structures);
         let fetched = loop {
             if let Some(rest) = &mut scratch.unmatched {
                 let more =
@@ -410,7 +410,7 @@ impl<'a> SharedReader<'a> {
         }
         let parts = match state.num_partitions {
             Some(parts) => parts,
-            None => *state.num_partitions.insert(mates.finish_adding()?),
+            None => *state.num_partitions.insert(mates.finish_adding_reads()?),
         };
         drop(state);
         let number = self.next_partition.fetch_add(1, Relaxed);
@@ -439,7 +439,10 @@ fn append_template(
         Some(extractor) => extractor.extract_umi_and_push_pair(name, mates, batch),
         None => {
             let [mark, value] = umi.name_suffix();
-            batch.push_concatenated([name, mark, value], mates.map(|mate| [mate.unwrap_or(Mate::EMPTY), Mate::EMPTY]));
+            batch.push_concatenated(
+                [name, mark, value],
+                mates.map(|mate| [mate.unwrap_or(Mate::WITHOUT_BASES), Mate::WITHOUT_BASES]),
+            );
         }
     }
     Ok(())
@@ -480,7 +483,7 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
 
     /// Calls `each` with the templates that the next records of the file complete, which may be none; returns false
     /// after the last template.
-    pub(crate) fn next_templates<E: From<Error>>(
+    pub(crate) fn deliver_next_templates<E: From<Error>>(
         &mut self,
         each: impl FnMut(TemplateReads<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
@@ -493,7 +496,7 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
             }
             *file = None;
             if let Some(mates) = mates {
-                *parts = 0..mates.finish_adding().map_err(Error::from)?;
+                *parts = 0..mates.finish_adding_reads().map_err(Error::from)?;
             }
         }
         if let (Some(mates), Some(part)) = (mates, parts.next()) {

@@ -434,7 +434,7 @@ fn classify_record<'a>(
 /// missing tag.
 fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
     let (mut rx, mut mi) = (None, None);
-    for tag in BamTags::new(&record[at..]) {
+    for tag in BamTags::from_tag_bytes(&record[at..]) {
         let tag = tag?;
         let name_and_type = tag.name_and_type();
         // Without name and type, and without the zero byte at the end.

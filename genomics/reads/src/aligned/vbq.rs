@@ -256,7 +256,7 @@ impl EncodedBlock {
             whole.ok_or_else(|| fault(0, RecordFault::RecordCorrupt("its block cannot be decompressed")))?;
             rest = ByteCursor(&self.decompressed);
         }
-        let mut reads = BinseqReadAppender::new(path, self.layout.is_paired, buffer, counts);
+        let mut reads = BinseqReadAppender::for_record_buffer(path, self.layout.is_paired, buffer, counts);
         for record in 0..self.num_records {
             self.layout
                 .push_record(&mut rest, record, &mut self.letters, &mut reads)
@@ -307,7 +307,7 @@ impl RecordLayout {
             if letters.contains(&INVALID_BASE) {
                 return Err(RecordFault::RecordCorrupt("it has an invalid base"));
             }
-            reads.push(record, mate, BinseqRead { header, seq: letters, qual })?;
+            reads.push_read(record, mate, BinseqRead { header, seq: letters, qual })?;
         }
         Ok(())
     }

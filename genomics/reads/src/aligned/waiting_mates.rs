@@ -108,7 +108,7 @@ impl<'a> WaitingRead<'a> {
     }
 
     /// Splits the bytes of a waiting read into its fields. The bytes must have been written by this module.
-    pub(super) fn parse(bytes: &'a [u8]) -> WaitingRead<'a> {
+    pub(super) fn from_encoded_bytes(bytes: &'a [u8]) -> WaitingRead<'a> {
         let (name, rest) = bytes[3..].split_at(usize::from(bytes[1]));
         let (value, rest) = rest.split_at(usize::from(bytes[2]));
         let (tags, read) = match rest.split_first_chunk() {
@@ -236,7 +236,7 @@ impl WaitingMates {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub(super) fn finish_adding(&self) -> Result<usize, Error> {
+    pub(super) fn finish_adding_reads(&self) -> Result<usize, Error> {
         let mut parts = lock(&self.partitions);
         if parts.iter().all(Vec::is_empty) {
             return Ok(NUM_SHARDS);
@@ -246,7 +246,7 @@ impl WaitingMates {
     }
 
     /// Takes the waiting reads of partition `number`, which must be less than the result of
-    /// [`WaitingMates::finish_adding`].
+    /// [`WaitingMates::finish_adding_reads`].
     ///
     /// # Errors
     /// The spill file cannot be read.
@@ -275,7 +275,7 @@ impl WaitingMates {
         }
         let RemainingReads { bytes, ranges: places, .. } = &mut rest;
         let key = |place: &ByteRange| {
-            let read = WaitingRead::parse(&bytes[place.clone()]);
+            let read = WaitingRead::from_encoded_bytes(&bytes[place.clone()]);
             (read.name, read.read_number)
         };
         places.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
@@ -285,13 +285,13 @@ impl WaitingMates {
 
 impl Shard {
     fn match_or_store(&mut self, hash: u64, bytes: &[u8], found: &mut Vec<u8>) -> MateSearchResult {
-        let read = WaitingRead::parse(bytes);
+        let read = WaitingRead::from_encoded_bytes(bytes);
         let Some(place) = self.waiting.get(&hash) else {
             let place = self.append(bytes);
             self.waiting.insert(hash, place);
             return MateSearchResult::Waiting;
         };
-        let there = WaitingRead::parse(&self.bytes[place.clone()]);
+        let there = WaitingRead::from_encoded_bytes(&self.bytes[place.clone()]);
         if there.name != read.name {
             // These two reads are compared by name at the end of the file.
             let place = self.append(bytes);
@@ -335,7 +335,7 @@ impl Shard {
     /// Hashes and ranges of all waiting reads, sorted by hash.
     fn sorted_by_hash(&self) -> Vec<(u64, ByteRange)> {
         let aside = self.hash_collisions.iter().map(|place| {
-            let name = WaitingRead::parse(&self.bytes[place.clone()]).name;
+            let name = WaitingRead::from_encoded_bytes(&self.bytes[place.clone()]).name;
             (hash_name(name), place.clone())
         });
         let waiting = self.waiting.iter().map(|(&hash, place)| (hash, place.clone()));
@@ -355,10 +355,10 @@ pub(super) struct RemainingReads {
 }
 
 impl RemainingReads {
-    /// The next template: read 1 and read 2, one of which is `None` if it is not in the file. `None` after the last
-    /// template.
-    pub(super) fn next_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
-        let read = |i: usize| Some(WaitingRead::parse(&self.bytes[self.ranges.get(i)?.clone()]));
+    /// The next remaining template: read 1 and read 2, one of which is `None` if it is not in the file. `None` after
+    /// the last template.
+    pub(super) fn next_remaining_template(&mut self) -> Option<[Option<WaitingRead<'_>>; 2]> {
+        let read = |i: usize| Some(WaitingRead::from_encoded_bytes(&self.bytes[self.ranges.get(i)?.clone()]));
         let (one, two) = (read(self.next)?, read(self.next + 1));
         let two = two.filter(|two| two.name == one.name && two.read_number != one.read_number);
         self.next += 1 + usize::from(two.is_some());
@@ -413,7 +413,7 @@ mod tests {
                 let (how, found) = meet(&mates, hash_name(name.as_bytes()), &bytes(name, which));
                 assert_ne!(how, MateSearchResult::Duplicate);
                 if let MateSearchResult::Found(place) = how {
-                    assert_eq!(WaitingRead::parse(&found[place]).name, name.as_bytes());
+                    assert_eq!(WaitingRead::from_encoded_bytes(&found[place]).name, name.as_bytes());
                     together += 1;
                 }
             };
@@ -421,9 +421,9 @@ mod tests {
             // The last hundred have no mate.
             names[..400].iter().rev().for_each(|name| show(name, ReadNumber::First));
             let mut lost = Vec::new();
-            for part in 0..mates.finish_adding().unwrap() {
+            for part in 0..mates.finish_adding_reads().unwrap() {
                 let mut rest = mates.take_remaining_reads(part).unwrap();
-                while let Some(pair) = rest.next_template() {
+                while let Some(pair) = rest.next_remaining_template() {
                     match pair {
                         [Some(one), Some(two)] => {
                             assert_eq!((one.name, one.packed_read), (two.name, two.packed_read));
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearchResult::Duplicate);
         let (how, found) = meet(&mates, same, &bytes("a", ReadNumber::Second));
         assert_eq!((how, found), (MateSearchResult::Found(0..9), bytes("a", ReadNumber::First)));
-        let mut rest = (0..mates.finish_adding().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
-        assert!(rest.any(|mut rest| rest.next_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
+        let mut rest = (0..mates.finish_adding_reads().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
+        assert!(rest.any(|mut rest| rest.next_remaining_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
     }
 }

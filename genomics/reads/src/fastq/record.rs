@@ -82,7 +82,7 @@ impl<'a> FastqRecordPosition<'a> {
 
     /// Checks that the name is valid in SAM.
     fn check_name(&self) -> Result<(), Error> {
-        let FastqRecord { first_word: word, name, .. } = self.parse();
+        let FastqRecord { first_word: word, name, .. } = self.split_into_fields();
         if name.is_empty() {
             return Err(self.error_in_record(RecordFault::MissingName));
         }
@@ -98,7 +98,7 @@ impl<'a> FastqRecordPosition<'a> {
     }
 
     /// Splits a record into its fields. The record must be valid.
-    pub(crate) fn parse(&self) -> FastqRecord<'a> {
+    pub(crate) fn split_into_fields(&self) -> FastqRecord<'a> {
         let [header, seq, _, qual] = self.block.record_lines(self.index);
         let header = header.get(1..).unwrap_or_default();
         let (word, comment) = split_header(header);
@@ -108,7 +108,7 @@ impl<'a> FastqRecordPosition<'a> {
 
     fn check_and_parse(&self) -> Result<FastqRecord<'a>, Error> {
         self.check_record()?;
-        Ok(self.parse())
+        Ok(self.split_into_fields())
     }
 }
 
@@ -294,7 +294,7 @@ pub(crate) fn append_single_reads(
         let record = FastqRecordPosition { block, path, index }.check_and_parse()?;
         match &mut umis {
             Some(umis) => umis.extract_umi_and_push_pair(record.name, [Some(record.mate), None], batch),
-            None => batch.push(record.name, [record.mate, Mate::EMPTY]),
+            None => batch.push(record.name, [record.mate, Mate::WITHOUT_BASES]),
         }
     }
     block.fault.take().map_or(Ok(()), Err)

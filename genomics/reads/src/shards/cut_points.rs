@@ -25,7 +25,7 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 const MIN_WINDOW_REACH_BYTES: u64 = 4 << 20;
 /// Half of the size of the largest window in which mates are searched, in bytes of plain text.
 const MAX_WINDOW_REACH_BYTES: u64 = 256 << 20;
-/// Divisor of the length of the part that gives the maximum of half of a window, in bytes.
+/// A window reaches at most this fraction (1/8) of the span's length, in bytes of the file, to either side.
 const MAX_WINDOW_DIVISOR: u64 = 8;
 /// Factor by which each window is larger than the one before.
 const WINDOW_GROWTH: u64 = 4;

@@ -120,7 +120,7 @@ pub struct VariantPositionAndAlleles {
 }
 
 impl VariantPositionAndAlleles {
-    pub(super) fn new(record: &VcfRecord) -> Self {
+    pub(super) fn from_record(record: &VcfRecord) -> Self {
         let cut = |bases: &str| {
             if bases.len() <= 60 { bases.to_owned() } else { format!("{}...({} bp)", &bases[..20], bases.len()) }
         };
@@ -142,8 +142,8 @@ pub struct EvaluationResult {
     pub scores: BTreeMap<(VariantClass, UniqueOrRepeat), VariantScores>,
     /// Number of structural variants of the truth that were called, and number of all, by CLASS of the truth.
     pub structural: BTreeMap<String, [usize; 2]>,
-    /// Number of structural variants that were called as in the truth, with another orientation, and as an insertion
-    /// instead of a duplication or copy (or the reverse).
+    /// Numbers of structural variants that were called (1) as in the truth, (2) with another orientation, (3) as an
+    /// insertion instead of a duplication or copy, or the reverse.
     pub(crate) structural_matches: [usize; 3],
     /// The variants of the truth that were not called, by class and then in the order of the truth file.
     pub misses: Vec<MissedVariant>,

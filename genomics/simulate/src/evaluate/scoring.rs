@@ -292,7 +292,7 @@ impl CallScorer<'_> {
         let why = match filtered {
             Some(call) => format!("filtered: {}", call.filter),
             None => self.calls.nearest_record(record).map_or("no call".into(), |call| {
-                let place = VariantPositionAndAlleles::new(call);
+                let place = VariantPositionAndAlleles::from_record(call);
                 let VariantPositionAndAlleles { chrom, pos, reference, alternate } = place;
                 format!("not called; nearest call: {chrom}:{pos} {reference}>{alternate} {}", call.filter)
             }),
@@ -305,7 +305,7 @@ impl CallScorer<'_> {
         self.outcome.misses.push(MissedVariant {
             class,
             part,
-            place: VariantPositionAndAlleles::new(record),
+            place: VariantPositionAndAlleles::from_record(record),
             about,
             why,
         });
@@ -317,7 +317,7 @@ impl CallScorer<'_> {
         self.outcome.scores.entry((class, part)).or_default().false_positives += 1;
         let near = |side: &ParsedVcf, what: &str| {
             let VariantPositionAndAlleles { chrom, pos, reference, alternate } =
-                VariantPositionAndAlleles::new(side.nearest_record(record)?);
+                VariantPositionAndAlleles::from_record(side.nearest_record(record)?);
             Some(format!("near {what} {chrom}:{pos} {reference}>{alternate}"))
         };
         let note = if germline {
@@ -329,7 +329,7 @@ impl CallScorer<'_> {
         self.outcome.false_calls.push(FalseCall {
             class,
             part,
-            place: VariantPositionAndAlleles::new(record),
+            place: VariantPositionAndAlleles::from_record(record),
             quality,
             filter,
             note,

@@ -16,7 +16,7 @@ const MAX_FRAGMENT_TRIES: usize = 200;
 pub(crate) struct CellChromosome<'a> {
     /// Sequence of the chromosome; a circular chromosome is stored twice in a row.
     pub sequence: ChromosomeSequence<'a>,
-    /// Reference positions from which the bases come.
+    /// Reference positions from which the chromosome's bases come.
     pub(crate) origins: ReferenceOrigins,
     /// Number of copies of the chromosome in a cell.
     pub copies: usize,

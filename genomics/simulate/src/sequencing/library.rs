@@ -43,7 +43,7 @@ pub(crate) enum DrawnInsert {
 
 impl DrawnInsert {
     /// Returns the length of the insert, bp; 0 for an adapter dimer.
-    pub(crate) fn length_bp(self) -> usize {
+    pub(crate) fn insert_length_bp(self) -> usize {
         match self {
             DrawnInsert::Regular(length) | DrawnInsert::Short(length) => length,
             DrawnInsert::Dimer => 0,
@@ -53,7 +53,7 @@ impl DrawnInsert {
 
 impl InsertSizeDistribution {
     /// Creates the distribution. In a library without adapters no insert is shorter than a read.
-    pub(crate) fn from_params(params: &SequencingParams) -> Self {
+    pub(crate) fn insert_sizes_from_params(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
         let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP_WITH_ADAPTERS.min(read) } else { read };
         InsertSizeDistribution {
@@ -117,7 +117,13 @@ impl<'a> Library<'a> {
         recurrent: Option<LibraryRecurrentErrors>,
     ) -> Self {
         let slippage = SlippageModel::for_stage(SlippageStage::Pcr, params.library.pcr_slippage);
-        Library { dna_pool, params, inserts: InsertSizeDistribution::from_params(params), slippage, recurrent }
+        Library {
+            dna_pool,
+            params,
+            inserts: InsertSizeDistribution::insert_sizes_from_params(params),
+            slippage,
+            recurrent,
+        }
     }
 
     /// Draws a molecule and adds all artefacts of library preparation to it.
@@ -140,7 +146,7 @@ impl<'a> Library<'a> {
             counts.adapter_dimers += 1;
             return None;
         }
-        Some(self.dna_pool.draw_fragment(insert.length_bp(), rng))
+        Some(self.dna_pool.draw_fragment(insert.insert_length_bp(), rng))
     }
 
     /// Makes a molecule from one strand of a fragment (`None`: an adapter dimer), with all artefacts of library

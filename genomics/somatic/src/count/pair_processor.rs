@@ -46,7 +46,7 @@ impl PreparePair for PairProcessor<'_, '_> {
             sketch_writers.add_pair(cut, self.preprocessor.packed_bases_of_last_pair(sample), sample);
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.push(cut, sample);
+            recorder.push_pair(cut, sample);
         }
         cut
     }

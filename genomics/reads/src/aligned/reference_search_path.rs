@@ -38,7 +38,7 @@ impl ReferenceSearchPath {
     }
 
     /// Whether there is no folder in which sequences could be searched for.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn has_no_templates(&self) -> bool {
         self.templates.is_empty()
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let found = ReferenceSearchPath::new(Some(OsStr::new("/cache/%s")), Some(OsStr::new(list)));
         assert_eq!(found.templates, ["/cache/%s", "/a/%2s/%s", "/b:c"]);
         assert_eq!(found.urls, ["https://www.ebi.ac.uk/ena/cram/md5/%s", "http://host:8080/%s:/d"]);
-        assert!(ReferenceSearchPath::new(None, Some(OsStr::new("https://host/%s"))).is_empty());
+        assert!(ReferenceSearchPath::new(None, Some(OsStr::new("https://host/%s"))).has_no_templates());
         assert_eq!(ReferenceSearchPath::new(Some(OsStr::new("")), None), ReferenceSearchPath::default());
     }
 

@@ -67,7 +67,7 @@ impl KmerStrings {
     }
 
     /// Completes the block counts after the last string.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn complete_block_counts(&mut self) {
         let num_blocks = self.num_bases.div_ceil(BLOCK_BASES) + 2;
         while (self.starts_before_block.len() as u64) < num_blocks {
             push_word(&mut self.starts_before_block, self.num_strings);
@@ -149,7 +149,7 @@ mod tests {
                 bases.push(code);
             }
         }
-        strings.finish();
+        strings.complete_block_counts();
         let words = [&strings.bases, &strings.starts_before_block, &strings.starts].map(|words| words.len() as u64);
         assert_eq!(words, KmerStrings::num_words_of_arrays(strings.num_bases, strings.num_strings));
         for at in 0..bases.len() {
