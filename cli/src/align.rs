@@ -16,10 +16,10 @@ use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::genuma::GenumaEngineOptions;
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::header::{ProgramWithCommandLine, ReadGroup, sam_header};
-use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
-use genuma_align::placement::{
+use genuma_align::index_placement::{
     self, IndexPlacementRequest, LoadedIndex, NodeMemoryMeasurements, plan_index_placement, residence_matches_placement,
 };
+use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
 use genuma_align::sort::{self, BamFileWriter, CramFileWriter, CramVersion, SortedFileHeader, Sorter};
 use genuma_farm::assign_cpu_slots;
@@ -479,7 +479,7 @@ impl AlignRun<'_> {
             index_bytes,
         );
         let engine = LoadedIndex::load_with_placement(&plan.placement, load).map_err(|error| match error {
-            placement::Error::Engine(error) => anyhow::Error::new(error),
+            index_placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
         })?;
         let observed = engine.query_index_residence();
@@ -573,7 +573,7 @@ impl AlignRun<'_> {
 
     fn sort_options(&self, header: &str) -> sort::SortOptions {
         let marking = self.args.mark_duplicates.then(|| {
-            let libraries = Some(ReadGroupLibraries::from_header(header));
+            let libraries = Some(ReadGroupLibraries::from_sam_header(header));
             Arc::new(MarkdupOptions { libraries, ..MarkdupOptions::default() })
         });
         sort::SortOptions {

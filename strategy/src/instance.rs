@@ -145,7 +145,7 @@ impl InstanceLauncher<'_> {
             return Err(StartError::ShuttingDown);
         }
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
-        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set).transpose()?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
         for reader in &readers {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }

@@ -124,7 +124,7 @@ impl PlacedCommand {
         command.args(self.words.iter().skip(1).map(|word| replace_threads(word, &threads)));
         kill_with_parent_thread(&mut command);
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
-        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set).transpose()?;
+        let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
         let child = command.spawn().map_err(|source| self.start_error(source))?;
         forward_signals_to(child.id());
         Ok(child)

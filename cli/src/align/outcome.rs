@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use genuma_align::engine::AlignerProgram;
 use genuma_align::engine::genuma::{self, MAX_READ_BP};
+use genuma_align::index_placement::{IndexCopyResidence, IndexPlacementPlan};
 use genuma_align::pipeline::AlignSummary;
-use genuma_align::placement::{IndexCopyResidence, IndexPlacementPlan};
 use genuma_align::sort;
 use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::RunCounters;

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use genuma_align::engine::Engine;
-use genuma_align::placement::LoadedIndex;
+use genuma_align::index_placement::LoadedIndex;
 use genuma_align::sam::{split_bam_records, write_sam_line};
 use genuma_reads::ReadBatch;
 use synthetic::{Synthetic, open, run, write};

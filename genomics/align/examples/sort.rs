@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match arg.as_str() {
             "--threads" => threads = value()?.parse()?,
             "--memory" => memory = value()?.parse()?,
-            "--level" => level = CompressionLevel::from_number(value()?.parse()?).ok_or("the level is 1 to 9")?,
+            "--level" => level = CompressionLevel::from_level_number(value()?.parse()?).ok_or("the level is 1 to 9")?,
             "--work" => work = value()?.into(),
             "--mark" => marking = Some(marking.unwrap_or_default()),
             "--cram" => genome = Some(CramReference::new(Some(value()?.into()))),
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("read     {:6.2} s, {} bytes", begin.elapsed().as_secs_f64(), bam.len());
 
     if libraries && let Some(marking) = &mut marking {
-        marking.libraries = Some(ReadGroupLibraries::from_header(text));
+        marking.libraries = Some(ReadGroupLibraries::from_sam_header(text));
     }
     let header = SortedFileHeader::from_sam_header(text)?;
     let options = SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };

@@ -21,7 +21,7 @@ pub struct CompressionLevel(NonZero<u8>);
 
 impl CompressionLevel {
     /// Creates a compression level; `None` if `level` is not in 1..=9.
-    pub fn from_number(level: u8) -> Option<CompressionLevel> {
+    pub fn from_level_number(level: u8) -> Option<CompressionLevel> {
         NonZero::new(level).filter(|l| l.get() <= 9).map(CompressionLevel)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
             })
             .collect();
         for level in [1, 6, 9] {
-            let mut deflater = BlockCompressor::with_level(CompressionLevel::from_number(level).unwrap());
+            let mut deflater = BlockCompressor::with_level(CompressionLevel::from_level_number(level).unwrap());
             for data in [&b""[..], b"A", &noise[..1000], &noise, &[7; MAX_BLOCK_DATA_BYTES]] {
                 let mut out = b"before".to_vec();
                 let size = deflater.compress_block(data, &mut out);
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn levels_are_those_of_samtools() {
         assert_eq!(
-            (0..=255).filter(|&l| CompressionLevel::from_number(l).is_some()).collect::<Vec<u8>>(),
+            (0..=255).filter(|&l| CompressionLevel::from_level_number(l).is_some()).collect::<Vec<u8>>(),
             [1, 2, 3, 4, 5, 6, 7, 8, 9]
         );
     }

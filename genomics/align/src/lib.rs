@@ -42,10 +42,10 @@ pub mod indexed_file;
 
 pub mod hit;
 pub mod scan;
-pub mod bam;
+pub mod scan_to_bam;
 
 pub mod header;
-pub mod placement;
+pub mod index_placement;
 pub mod pipeline;
 
 pub use engine::Error;

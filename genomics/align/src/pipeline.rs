@@ -31,7 +31,7 @@ use genuma_farm::{CpuSlot, Farm, WorkerSummary};
 use genuma_reads::{ReadBatch, ReadStream};
 
 use crate::engine::{self, Engine, ReadLayout};
-use crate::placement::LoadedIndex;
+use crate::index_placement::LoadedIndex;
 use crate::sam;
 use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{self, Sorter};

@@ -13,12 +13,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-mod record;
+mod bam_record;
 mod parse;
 mod text;
 
+pub(crate) use bam_record::{FixedFields, NO_POSITION, RecordBuilder};
 pub(crate) use parse::parse_and_push_tags;
-pub(crate) use record::{FixedFields, NO_POSITION, RecordBuilder};
 
 pub use parse::parse_sam_line;
 pub use text::write_sam_line;
@@ -77,11 +77,6 @@ impl Contigs {
         self.names.len()
     }
 
-    /// Whether there are no reference sequences.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
     /// Name of the sequence with this index in the header; `None` if the index is negative or too large.
     pub fn contig_name(&self, number: i32) -> Option<&str> {
         self.names.get(usize::try_from(number).ok()?).map(String::as_str)
@@ -93,14 +88,14 @@ impl Contigs {
     }
 
     /// Names and lengths (bp) of all sequences, in header order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
+    pub fn iter_names_and_lengths(&self) -> impl ExactSizeIterator<Item = (&str, u64)> {
         self.names.iter().map(String::as_str).zip(self.lengths.iter().copied())
     }
 
     /// The `@SQ` header lines, each with a line end.
     pub fn sq_header_lines(&self) -> String {
         let mut lines = String::new();
-        for (number, (name, length)) in self.iter().enumerate() {
+        for (number, (name, length)) in self.iter_names_and_lengths().enumerate() {
             let alt = if self.alt_numbers.binary_search(&number).is_ok() { "\tAH:*" } else { "" };
             // Writing to a string cannot fail.
             let _ = writeln!(lines, "@SQ\tSN:{name}\tLN:{length}{alt}");

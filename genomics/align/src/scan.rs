@@ -360,7 +360,7 @@ impl SequenceBatch {
                 positions.extend(wanted.map(|seed| SeedPosition::from_seed(seed, number)));
             });
         }
-        SeedIndex::build(positions)
+        SeedIndex::from_positions(positions)
     }
 
     fn new_scratch(&self) -> ScanScratch {

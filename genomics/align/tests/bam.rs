@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::bam::{
-    BamHeader, BamHeaderProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate, align_and_write_bam,
-};
 use genuma_align::indexed_file::{IndexedFile, IndexedRecordFormat, RecordReferenceRange};
 use genuma_align::scan::ReferenceScan;
+use genuma_align::scan_to_bam::{
+    BamHeader, BamHeaderProgram, BamReadGroup, HasUnalignedTemplate, SequencedRead, UnalignedTemplate,
+    align_and_write_bam,
+};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_work::ProgressCounters;
@@ -56,7 +57,7 @@ impl Pair {
 #[derive(Clone, Copy)]
 struct Given<'a>(UnalignedTemplate<'a>);
 
-impl HasTemplate for Given<'_> {
+impl HasUnalignedTemplate for Given<'_> {
     fn template(&self) -> UnalignedTemplate<'_> {
         self.0
     }
@@ -131,7 +132,7 @@ impl Made {
         self.folder.path().join(name)
     }
 
-    fn write(&self, path: &Path, threads: usize) -> Result<(), genuma_align::bam::Error> {
+    fn write(&self, path: &Path, threads: usize) -> Result<(), genuma_align::scan_to_bam::Error> {
         self.write_templates(path, &self.pairs.iter().map(Pair::template).collect::<Vec<_>>(), threads)
     }
 
@@ -140,7 +141,7 @@ impl Made {
         path: &Path,
         templates: &[UnalignedTemplate<'_>],
         threads: usize,
-    ) -> Result<(), genuma_align::bam::Error> {
+    ) -> Result<(), genuma_align::scan_to_bam::Error> {
         let groups = [
             BamReadGroup { id: "n", sample: "NORMAL", platform: None },
             BamReadGroup { id: "t", sample: "TUMOR", platform: Some("ILLUMINA") },
@@ -151,7 +152,7 @@ impl Made {
         let heading = BamHeader { reference: &self.genome, sequence_md5: &md5, read_groups: &groups, program };
         let meter = ProgressCounters::new("the reference");
         let scan = ReferenceScan { genome: &self.genome, regions: None, threads, memory_bytes: 1 << 30, meter: &meter };
-        let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
+        let portion = Ok::<_, genuma_align::scan_to_bam::Error>(templates.iter().copied().map(Given).collect());
         align_and_write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
         assert_eq!(meter.bytes_done() > 0, !templates.is_empty());

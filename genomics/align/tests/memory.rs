@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use genuma_align::placement::LoadedIndex;
+use genuma_align::index_placement::LoadedIndex;
 use synthetic::{Synthetic, run, write};
 
 struct Counting;

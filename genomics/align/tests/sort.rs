@@ -107,7 +107,7 @@ fn the_same_bytes_whatever_the_threads_the_memory_and_the_blocks() {
     let header = SortedFileHeader::from_sam_header(&records.header).expect("a header");
     let sorter = sorter(&records, folder.path(), &mark).expect("sorted");
     sorter
-        .write_unindexed_bam(&header, CompressionLevel::from_number(1).expect("a level"), &mut stream)
+        .write_unindexed_bam(&header, CompressionLevel::from_level_number(1).expect("a level"), &mut stream)
         .expect("written");
     assert!(stream == expected[0]);
 }

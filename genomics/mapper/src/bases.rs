@@ -112,19 +112,14 @@ pub struct ReadStrand<'a> {
 
 impl PackedReadBatch {
     /// Removes all reads and keeps the memory.
-    pub fn clear(&mut self) {
+    pub fn remove_all_reads(&mut self) {
         self.words.clear();
         self.reads.clear();
     }
 
     /// Number of reads in the batch; a pair has two.
-    pub fn len(&self) -> usize {
+    pub fn num_reads(&self) -> usize {
         self.reads.len()
-    }
-
-    /// Whether the batch has no reads.
-    pub fn is_empty(&self) -> bool {
-        self.reads.is_empty()
     }
 
     /// Length (bp) of a read.

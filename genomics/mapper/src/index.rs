@@ -71,7 +71,7 @@ pub struct Contig {
 
 impl Contig {
     /// Position of the end (exclusive) of the contig in the packed bases of the reference.
-    pub fn end(&self) -> u64 {
+    pub fn packed_end(&self) -> u64 {
         self.start + self.length
     }
 }
@@ -184,7 +184,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
             let name = texts.next().ok_or(Error::Damaged)?;
             let name = String::from_utf8(name.to_vec()).map_err(|_| Error::Damaged)?;
             let contig = Contig { name, start: number(at), length: number(at + 8) };
-            let before = all.last().map_or(EDGE_PADDING_BP, |last| last.end() + MIN_PADDING_BETWEEN_CONTIGS_BP);
+            let before = all.last().map_or(EDGE_PADDING_BP, |last| last.packed_end() + MIN_PADDING_BETWEEN_CONTIGS_BP);
             let end = contig.start.checked_add(contig.length).and_then(|end| end.checked_add(EDGE_PADDING_BP));
             if contig.start < before || contig.length == 0 || end.is_none_or(|end| end > bases) {
                 return Err(Error::Damaged);
@@ -201,7 +201,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
         let mut first_contig_by_block = Vec::new();
         for stretch in 0..=(bases >> 16) {
             let from = first_contig_by_block.last().map_or(0, |&n| n as usize);
-            let further = all[from..].iter().take_while(|contig| contig.end() <= stretch << 16).count();
+            let further = all[from..].iter().take_while(|contig| contig.packed_end() <= stretch << 16).count();
             first_contig_by_block.push((from + further).min(all.len() - 1) as u32);
         }
         Ok(Index {
@@ -396,7 +396,7 @@ impl<'a> IndexView<'a> {
     pub fn contig_index_at(&self, at: u64) -> usize {
         let mut number =
             self.first_contig_by_block.get((at >> 16) as usize).map_or(self.contigs.len() - 1, |&n| n as usize);
-        while number + 1 < self.contigs.len() && self.contigs[number].end() <= at {
+        while number + 1 < self.contigs.len() && self.contigs[number].packed_end() <= at {
             number += 1;
         }
         number
@@ -404,7 +404,7 @@ impl<'a> IndexView<'a> {
 
     /// Whether the sequence that contains packed position `at` is an ALT contig.
     #[inline(always)]
-    pub fn is_alt(&self, at: u64) -> bool {
+    pub fn is_on_alt_contig(&self, at: u64) -> bool {
         at >= self.first_alt && self.alt[self.contig_index_at(at)]
     }
 
@@ -419,7 +419,7 @@ impl<'a> IndexView<'a> {
     #[inline(always)]
     pub(crate) fn contig_bounds(&self, at: u64) -> Range<u64> {
         let contig = &self.contigs[self.contig_index_at(at)];
-        contig.start..contig.end()
+        contig.start..contig.packed_end()
     }
 
     /// The ambiguous ranges that overlap a range of packed bases.
@@ -446,7 +446,7 @@ pub(crate) struct PositionList<'a> {
 impl<'a> PositionList<'a> {
     /// Number of positions of the seed in the reference.
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub fn num_positions(&self) -> usize {
         self.counts.iter().map(|&n| n as usize).sum::<usize>().min(self.places.len())
     }
 

@@ -89,7 +89,7 @@ pub fn record_insert_size(
     let ends = [(one, first), (two, first + 1)]
         .map(|(place, read)| five_prime_position(place, mapped.packed.read_length(read)));
     let (far, orientation) = insert_size_and_orientation(ends, [one.reverse, two.reverse]);
-    if far <= MAX_INSERT_SIZE_BP && view.contig_index_at(one.start()) == view.contig_index_at(two.start()) {
+    if far <= MAX_INSERT_SIZE_BP && view.contig_index_at(one.ref_start()) == view.contig_index_at(two.ref_start()) {
         insert_sizes[orientation].push(far as u32);
     }
 }

@@ -119,7 +119,7 @@ pub struct MappedReads {
 impl MappedReads {
     /// Removes the results of all reads and keeps the memory.
     pub fn clear(&mut self) {
-        self.packed.clear();
+        self.packed.remove_all_reads();
         self.mapping_ranges.clear();
         self.placements.clear();
         self.deferred.clear();
@@ -189,14 +189,14 @@ fn seed_diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal 
 #[inline(always)]
 fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
     let list = view.position_list(list);
-    let all = list.len();
+    let all = list.num_positions();
     if !view.has_alt_contigs() || all > MAX_ALT_COUNTED_POSITIONS {
         return all;
     }
     all - list
         .positions_of_hashed_strand(false)
         .chain(list.positions_of_hashed_strand(true))
-        .filter(|&place| view.is_alt(place))
+        .filter(|&place| view.is_on_alt_contig(place))
         .count()
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn for_each_listed_diagonal(
             placements.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
             placements
-                .filter(|place| !view.is_alt(*place))
+                .filter(|place| !view.is_on_alt_contig(*place))
                 .for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         }
     }
@@ -240,8 +240,8 @@ pub fn map_reads<'a>(
             for read in reads {
                 mapped.packed.push_read(read);
             }
-            for first in (0..mapped.packed.len()).step_by(READS_PER_GROUP) {
-                let last = (first + READS_PER_GROUP).min(mapped.packed.len());
+            for first in (0..mapped.packed.num_reads()).step_by(READS_PER_GROUP) {
+                let last = (first + READS_PER_GROUP).min(mapped.packed.num_reads());
                 state.find_seeds(view, &mapped.packed, first..last);
                 state.look_up_seeds(view, &mapped.packed, first..last);
                 state.gather_diagonals(view, mapped, first..last);
@@ -409,7 +409,7 @@ impl MappingBuffers {
         let (packed, placements) = (&mapped.packed, &mut self.placements);
         let strand = |read, reverse| packed.read_strand(read as usize, reverse);
         self.aligner.align_jobs(view, options, &mut self.jobs, &mut mapped.cigars, strand, |found| {
-            replace_if_better(&mut placements[found.place as usize], &found);
+            replace_placement_if_better(&mut placements[found.place as usize], &found);
         });
     }
 
@@ -449,7 +449,7 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
 /// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. Records whether
 /// all gaps were tried.
 #[inline(always)]
-pub(crate) fn replace_if_better(place: &mut Placement, found: &GappedResult) {
+pub(crate) fn replace_placement_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
         let Placement { is_rescued, is_on_alt, .. } = *place;
         *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, ..found.best };
@@ -516,7 +516,7 @@ impl UngappedAligner {
             let differing = mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
             if seed_matches_reference(masks, usize::from(diagonal.anchor_start())) {
                 // A placement on an ALT contig does not displace others.
-                if !view.is_alt(diagonal.read_start() + u64::from(diagonal.anchor_start())) {
+                if !view.is_on_alt_contig(diagonal.read_start() + u64::from(diagonal.anchor_start())) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
@@ -538,7 +538,7 @@ impl UngappedAligner {
             hits_by_mismatches.clear();
             hits_by_mismatches.resize(length + 1, 0);
             let assembled = |hits: &&UngappedHit| {
-                !view.is_alt(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor_start()))
+                !view.is_on_alt_contig(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor_start()))
             };
             hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;

@@ -50,7 +50,8 @@ pub(crate) fn find_rival_placement_scores(
     options: &ScoringOptions,
 ) -> RivalPlacementScores {
     let this = &placements[of];
-    let same = |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_different_bases(this, length);
+    let same =
+        |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_mostly_different_bases(this, length);
     let others = || placements.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.mismatch_penalty + options.match_score + 1;

@@ -179,7 +179,7 @@ impl MateJoiner {
         keys.sort_unstable();
         keys.push(Diagonal::SENTINEL);
         for list in mate.lists {
-            let most = view.position_list(list.list).len() + 1;
+            let most = view.position_list(list.list).num_positions() + 1;
             if some.len() < most {
                 some.resize(most, Diagonal::SENTINEL);
             }

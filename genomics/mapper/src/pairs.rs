@@ -13,7 +13,7 @@ use crate::index::IndexView;
 use crate::insert_size::{InsertSizeModels, five_prime_position};
 use crate::mapper::{
     MappedReads, PREFETCH_DISTANCE, ReadMappingRanges, UngappedAligner, add_gapped_jobs, count_examined_seeds,
-    for_each_listed_diagonal, replace_if_better, sort_and_filter_placements,
+    for_each_listed_diagonal, replace_placement_if_better, sort_and_filter_placements,
 };
 use crate::mapping_quality;
 use crate::mate_join::{
@@ -253,7 +253,7 @@ impl PairingBuffers {
             let Some(worth) = job.inserts.insert_size_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
-            if !a.is_on_alt && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start()) {
+            if !a.is_on_alt && job.view.contig_index_at(a.ref_start()) == job.view.contig_index_at(b.ref_start()) {
                 placement_pairs.push(PlacementPair { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
         };
@@ -480,7 +480,7 @@ impl PairingBuffers {
         let packed = &mapped.packed;
         let strand = |read: u32, reverse| packed.read_strand(read as usize, reverse);
         aligner.align_jobs(job.view, job.options, jobs, &mut mapped.cigars, strand, |found| {
-            replace_if_better(&mut reads[found.read as usize].placements[found.place as usize], &found);
+            replace_placement_if_better(&mut reads[found.read as usize].placements[found.place as usize], &found);
         });
         for i in touched {
             let read = &mut reads[i as usize];

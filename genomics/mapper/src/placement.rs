@@ -43,19 +43,19 @@ pub struct Placement {
 impl Placement {
     /// Packed position of the first aligned reference base.
     #[inline(always)]
-    pub fn start(&self) -> u64 {
+    pub fn ref_start(&self) -> u64 {
         self.left + u64::from(self.from)
     }
 
     /// Packed position of the end (exclusive) of the aligned reference bases.
     #[inline(always)]
-    pub fn end(&self) -> u64 {
+    pub fn ref_end(&self) -> u64 {
         self.right + u64::from(self.to)
     }
 
     /// Whether the placements align different bases of the read: they have less than half of the bases of the shorter
     /// one in common.
-    pub fn covers_different_bases(&self, other: &Placement, length: usize) -> bool {
+    pub fn covers_mostly_different_bases(&self, other: &Placement, length: usize) -> bool {
         2 * self.count_shared_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
     }
 

@@ -184,7 +184,7 @@ pub(crate) fn place_ungapped(
     (place.net_score, place.score) = (total, score);
     (place.from, place.to) = (from as u16, to as u16);
     (place.right, place.num_cigar_ops) = (place.left, 0);
-    place.is_on_alt = view.is_alt(place.left + u64::from(place.anchor));
+    place.is_on_alt = view.is_on_alt_contig(place.left + u64::from(place.anchor));
     place.max_gapped_score = total + max_gap_gain(masks, read.length, place, neighbour, options);
 }
 

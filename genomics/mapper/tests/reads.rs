@@ -227,13 +227,17 @@ fn told(
 /// Asserts that a placement is consistent with the read and the reference.
 fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &Placement, operations: &[u32]) {
     let read = if place.reverse { reverse_complement(read) } else { read.to_ascii_uppercase() };
-    let contig = &view.contigs[view.contig_index_at(place.start())];
+    let contig = &view.contigs[view.contig_index_at(place.ref_start())];
     assert!(place.from < place.to && usize::from(place.to) <= read.len());
-    assert!(contig.start <= place.start() && place.start() < place.end() && place.end() <= contig.end());
+    assert!(
+        contig.start <= place.ref_start()
+            && place.ref_start() < place.ref_end()
+            && place.ref_end() <= contig.packed_end()
+    );
     let whole = [u32::from(place.to - place.from) << 4 | CIGAR_MATCH];
     let operations = if operations.is_empty() { &whole } else { operations };
     assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15) && operations[0] & 15 == CIGAR_MATCH);
-    let (mut at, mut target, mut score) = (usize::from(place.from), place.start(), 0);
+    let (mut at, mut target, mut score) = (usize::from(place.from), place.ref_start(), 0);
     for operation in operations {
         let n = (operation >> 4) as i32;
         assert!(n > 0);
@@ -259,7 +263,7 @@ fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &
             }
         }
     }
-    assert_eq!((at, target, score), (usize::from(place.to), place.end(), place.score));
+    assert_eq!((at, target, score), (usize::from(place.to), place.ref_end(), place.score));
     let [left, right] = options.clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < read.len() { right } else { 0 };
     assert_eq!(place.net_score, score - clipped);
@@ -275,7 +279,8 @@ fn check(view: &IndexView<'_>, options: &ScoringOptions, reads: &[Vec<u8>], (tol
         }
     }
     if *proper {
-        let first = told.iter().map(|(placements, pieces)| view.contig_index_at(placements[pieces[0].place].0.start()));
+        let first =
+            told.iter().map(|(placements, pieces)| view.contig_index_at(placements[pieces[0].place].0.ref_start()));
         let first: Vec<usize> = first.collect();
         assert_eq!(first[0], first[1], "mates lie on one sequence");
     }
@@ -355,7 +360,7 @@ fn reads_that_stand_in_one_place_are_found_there_for_sure() {
         for ((found, pieces), (expected, read)) in told.into_iter().zip(placements.iter().zip(&reads)) {
             assert_eq!(pieces.len(), 1);
             let (place, operations) = &found[pieces[0].place];
-            assert_eq!((place.start(), place.reverse), *expected);
+            assert_eq!((place.ref_start(), place.reverse), *expected);
             assert_eq!((place.score, operations.len()), (read.len() as i32, 0));
             assert_eq!(pieces[0].mapq, 60, "{paired}: {}", String::from_utf8_lossy(read));
         }

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use genuma_align::bam::{
-    self, BamHeader, BamHeaderProgram, BamReadGroup, HasTemplate, SequencedRead, UnalignedTemplate,
-};
 use genuma_align::indexed_file::{self, IndexedFile, IndexedRecordFormat, RecordReferenceRange};
 use genuma_align::scan::ReferenceScan;
+use genuma_align::scan_to_bam::{
+    self, BamHeader, BamHeaderProgram, BamReadGroup, HasUnalignedTemplate, SequencedRead, UnalignedTemplate,
+};
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel::try_map_in_order;
@@ -44,7 +44,7 @@ pub enum Error {
     Vcf(#[from] indexed_file::Error),
     /// The BAM cannot be written.
     #[error(transparent)]
-    Bam(#[from] bam::Error),
+    Bam(#[from] scan_to_bam::Error),
     /// Spilled data cannot be read.
     #[error(transparent)]
     Spill(#[from] spill::Error),
@@ -185,7 +185,7 @@ impl SupportingPair {
     }
 }
 
-impl HasTemplate for SupportingPair {
+impl HasUnalignedTemplate for SupportingPair {
     fn template(&self) -> UnalignedTemplate<'_> {
         let SupportingPair { positions: places, pair, quality, passed } = self;
         let mates = [0, 1].map(|m| SequencedRead { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
@@ -378,7 +378,7 @@ pub fn write_supporting_pairs(
         program,
     };
     let scan = ReferenceScan { genome: &finished.genome, regions: None, threads, memory_bytes: memory, meter };
-    bam::align_and_write_bam(path, &heading, portions, &scan, memory as usize, set)
+    scan_to_bam::align_and_write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
 
 /// Writes `value` as indented JSON.

@@ -233,7 +233,7 @@ where
             let next = shared.next_task_number_for_sink();
             while room > 0
                 && !shared.has_source_ended()
-                && !shared.is_source_waiting()
+                && !shared.source_waits_for_result()
                 && let Some(lane) = self.least_loaded_worker()
             {
                 let share = self.pace.tasks_per_handover();
@@ -267,7 +267,7 @@ where
             Ok(SourceStatus::Filled) => {}
             Ok(SourceStatus::WaitForResult) if next < number => {
                 to.free_tasks.push(job);
-                self.shared.set_source_waiting(next);
+                self.shared.set_source_waits_for_result(next);
                 return false;
             }
             ended => {
@@ -339,7 +339,7 @@ where
     /// worker can take a task.
     fn can_read(&self) -> bool {
         !self.shared.has_source_ended()
-            && !self.shared.is_source_waiting()
+            && !self.shared.source_waits_for_result()
             && !self.shared.is_source_being_read()
             && self.workers.iter().any(WorkerConnection::can_take_task)
     }
@@ -352,7 +352,7 @@ where
         let next = self.shared.next_task_number_for_sink();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)
             && !self.shared.has_source_ended()
-            && (self.shared.is_source_waiting() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));
+            && (self.shared.source_waits_for_result() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));
         let first = self.worker_of_task[next as usize & (self.worker_of_task.len() - 1)] as usize;
         for (index, lane) in self.workers.iter_mut().enumerate() {
             let enough = if held_up && index == first { 1 } else { (lane.num_tasks_at_worker / 2).max(1) };

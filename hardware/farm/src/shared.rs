@@ -109,12 +109,12 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Records that the source waits for more results. `next` was the next task in order when the source was called.
-    pub(crate) fn set_source_waiting(&self, next: u64) {
+    pub(crate) fn set_source_waits_for_result(&self, next: u64) {
         self.source_waits_for_task.store(next, Ordering::Relaxed);
     }
 
     /// Whether the source waits for results.
-    pub(crate) fn is_source_waiting(&self) -> bool {
+    pub(crate) fn source_waits_for_result(&self) -> bool {
         self.source_waits_for_task.load(Ordering::Relaxed) == self.next_task_number_for_sink()
     }
 

@@ -89,7 +89,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
             }
             calls += 1;
         }
-        Ok((calls * BATCH as u64, reader.lookup_counts().pages_read))
+        Ok((calls * BATCH as u64, reader.lookup_statistics().pages_read))
     };
     let (before, begin) = (cpu()?, Instant::now());
     let done: Vec<_> = std::thread::scope(|scope| {
@@ -118,7 +118,7 @@ fn absent(path: &str, count: u64) -> Result<()> {
     }
     println!(
         "{:.3} % of {count} absent keys read a page",
-        reader.lookup_counts().pages_read as f64 * 100.0 / count as f64
+        reader.lookup_statistics().pages_read as f64 * 100.0 / count as f64
     );
     Ok(())
 }
@@ -168,7 +168,7 @@ fn measure_flash_lookups(path: &str, entry: impl Fn(u64) -> u64) -> Result<Strin
         "from flash {:.0} a second, {:.2} CPU us, {:.4} pages each",
         lookups / begin.elapsed().as_secs_f64(),
         (cpu()? - before - made).as_secs_f64() * 1e6 / lookups,
-        reader.lookup_counts().pages_read as f64 / lookups
+        reader.lookup_statistics().pages_read as f64 / lookups
     ))
 }
 

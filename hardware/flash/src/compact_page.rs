@@ -161,8 +161,8 @@ impl<'p> BitWriter<'p> {
         }
     }
 
-    /// Offset of the byte after the written bits.
-    fn end(&self) -> usize {
+    /// Offset in the page of the byte after the written bits.
+    fn end_offset(&self) -> usize {
         self.at + usize::from(self.filled > 0)
     }
 }
@@ -216,12 +216,12 @@ fn encode_keys(code: &CompactPageEncoding, keys: &[u64], page: &mut Page) -> usi
         let word = some.iter().rev().fold(0, |word, &selector| word << SELECTOR_BITS | u64::from(selector));
         selectors.write(word, (some.len() * SELECTOR_BITS) as u32);
     }
-    let distances_at = selectors.end();
+    let distances_at = selectors.end_offset();
     let mut distances = BitWriter::new(page, distances_at);
     for (pair, &selector) in keys.windows(2).zip(&*selected) {
         distances.write_wide(pair[1] - pair[0] - 1, u32::from(code.key_widths[usize::from(selector) % NUM_KEY_WIDTHS]));
     }
-    distances.end()
+    distances.end_offset()
 }
 
 /// Writes the streams of one sample's counts from byte `at` on. Returns the byte offset of their end, and the number of
@@ -245,7 +245,7 @@ fn encode_counts<'c>(
             }
         }
         flags.write(word, num_flags as u32);
-        at = flags.end();
+        at = flags.end_offset();
     }
     let (mut numbers, mut full) = (BitWriter::new(page, at), Vec::new());
     for count in counts {
@@ -258,7 +258,7 @@ fn encode_counts<'c>(
             full.push(count);
         }
     }
-    at = numbers.end();
+    at = numbers.end_offset();
     for count in &full {
         put(page, at, &count.to_le_bytes());
         at += 4;

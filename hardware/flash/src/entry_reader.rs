@@ -73,7 +73,7 @@ impl<'t> EntryReader<'t> {
             self.read_next_pages()?;
         }
         let page = &self.buffer[(self.page % PAGES_PER_READ) as usize];
-        let page = CheckedPage::from_checked(self.table, self.page, page);
+        let page = CheckedPage::from_checked_page(self.table, self.page, page);
         let decoded = page.decode_entries(&mut self.keys, &mut self.values);
         decoded.map_err(|what| self.table.damaged_page_error(self.page, what))?;
         self.entries += self.keys.len() as u64;

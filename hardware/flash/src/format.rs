@@ -72,13 +72,13 @@ pub(crate) struct PageLayout {
 
 impl PageLayout {
     /// Layout with [`PageEncoding::Fixed`] for values of `value` bytes, at most [`MAX_VALUE_BYTES`].
-    pub(crate) fn with_fixed_entries(value: usize) -> PageLayout {
+    pub(crate) fn new_fixed_layout(value: usize) -> PageLayout {
         let entries_per_page = CHECKSUMMED_BYTES / (KEY_BYTES + value);
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Fixed }
     }
 
     /// Layout with [`PageEncoding::Compact`] for values of `value` bytes.
-    pub(crate) fn new_compact(value: usize) -> PageLayout {
+    pub(crate) fn new_compact_layout(value: usize) -> PageLayout {
         let entries_per_page = compact_page::MAX_ENTRIES_PER_COMPACT_PAGE;
         PageLayout { value_bytes: value, entries_per_page, encoding: PageEncoding::Compact }
     }
@@ -276,7 +276,7 @@ impl TableHeader {
     }
 
     /// Encodes the header as a page.
-    pub(crate) fn to_page(&self) -> Page {
+    pub(crate) fn to_header_page(&self) -> Page {
         let mut page = Page::zeroed();
         let mut put = |at: usize, bytes: &[u8]| page.0[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
@@ -298,7 +298,7 @@ impl TableHeader {
     }
 
     /// Parses a header page and checks that its fields are consistent.
-    pub(crate) fn parse(page: &Page) -> Result<TableHeader, HeaderError> {
+    pub(crate) fn parse_header_page(page: &Page) -> Result<TableHeader, HeaderError> {
         let word = |at: usize| u64::from_le_bytes(page.0[at..at + 8].try_into().expect("8 bytes"));
         let half = |at: usize| u32::from_le_bytes(page.0[at..at + 4].try_into().expect("4 bytes"));
         if page.0[..8] != MAGIC {
@@ -314,8 +314,11 @@ impl TableHeader {
         fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
         let is_compact = version == TABLE_FORMAT_VERSION;
         let value_bytes = half(16) as usize;
-        let shape =
-            if is_compact { PageLayout::new_compact(value_bytes) } else { PageLayout::with_fixed_entries(value_bytes) };
+        let shape = if is_compact {
+            PageLayout::new_compact_layout(value_bytes)
+        } else {
+            PageLayout::new_fixed_layout(value_bytes)
+        };
         let max_counts = compact_page::MAX_COUNTS_PER_ENTRY;
         let are_counts =
             value_bytes.is_multiple_of(COUNT_BYTES) && (1..=max_counts).contains(&shape.counts_per_entry());
@@ -372,7 +375,7 @@ mod tests {
     use super::*;
 
     fn header() -> TableHeader {
-        let shape = PageLayout::with_fixed_entries(128);
+        let shape = PageLayout::new_fixed_layout(128);
         let pages = shape.max_pages_for_entries(1000);
         let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
         let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
@@ -395,21 +398,21 @@ mod tests {
     #[test]
     fn a_header_says_what_it_was_told() {
         let header = header();
-        assert_eq!(TableHeader::parse(&header.to_page()), Ok(header.clone()));
+        assert_eq!(TableHeader::parse_header_page(&header.to_header_page()), Ok(header.clone()));
         assert_eq!((header.pages, header.num_hot_entries()), (34, 7));
         assert_eq!(header.file_bytes(), (1 + 34 + 1 + 3 + 1) * 4096);
         let before = TableHeader { filter_blocks_per_page: None, ..header };
-        assert_eq!(TableHeader::parse(&before.to_page()), Ok(before.clone()));
+        assert_eq!(TableHeader::parse_header_page(&before.to_header_page()), Ok(before.clone()));
         assert_eq!(before.filter_layout().num_blocks(), 0);
     }
 
     #[test]
     fn no_bit_of_a_header_may_change() {
-        let page = header().to_page();
+        let page = header().to_header_page();
         for bit in 0..PAGE_BYTES * 8 {
             let mut other = page;
             other.0[bit / 8] ^= 1 << (bit % 8);
-            let said = TableHeader::parse(&other);
+            let said = TableHeader::parse_header_page(&other);
             match bit / 8 {
                 0..8 => assert_eq!(said, Err(HeaderError::NotATable)),
                 // One bit makes it version 3, whose checksum is then wrong.
@@ -439,17 +442,17 @@ mod tests {
             (112, "the hot entries have a wrong length"),
             (130, "the note is too long"),
         ] {
-            let mut page = TableHeader { first_key: u64::MAX, ..header() }.to_page();
+            let mut page = TableHeader { first_key: u64::MAX, ..header() }.to_header_page();
             page.0[at] ^= 0xff;
             page.write_checksum(0);
-            assert_eq!(TableHeader::parse(&page), Err(HeaderError::Damaged(what)), "byte {at}");
+            assert_eq!(TableHeader::parse_header_page(&page), Err(HeaderError::Damaged(what)), "byte {at}");
         }
     }
 
     #[test]
     fn whole_entries_fill_a_page() {
         for (value, per_page) in [(0, 511), (1, 454), (8, 255), (128, 30), (2036, 2), (2037, 1), (4080, 1)] {
-            let shape = PageLayout::with_fixed_entries(value);
+            let shape = PageLayout::new_fixed_layout(value);
             assert_eq!(shape.entries_per_page, per_page);
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];

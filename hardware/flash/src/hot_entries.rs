@@ -127,7 +127,7 @@ impl HotEntries {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub(crate) fn build(
+    pub(crate) fn build_hash_table(
         keys: &[u64],
         values: PlacedSlice<u8>,
         value: usize,
@@ -213,7 +213,7 @@ mod tests {
 
             let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
             let values = PlacedSlice::from_slice(&values, &placement).unwrap();
-            let hot = HotEntries::build(&keys, values, 2, &placement).unwrap();
+            let hot = HotEntries::build_hash_table(&keys, values, 2, &placement).unwrap();
             for key in 0..n + 2 {
                 let value = (key as u16).to_le_bytes();
                 let expected = best.binary_search(&key).is_ok().then_some(&value[..]);

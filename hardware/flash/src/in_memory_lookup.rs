@@ -20,7 +20,7 @@ pub(crate) struct PendingKeyLookup {
 
 /// Numbers of keys that a reader looked up, by how they were found, and number of pages read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LookupCounts {
+pub struct LookupStatistics {
     /// Number of keys that were looked up.
     pub keys: u64,
     /// Number of keys that the filter, or the range of the table's keys, showed to be absent.
@@ -39,7 +39,7 @@ pub(crate) fn look_up_without_page_reads(
     keys: &[u64],
     result_slots: &mut ResultSlots<'_>,
     wanted: &mut Vec<PendingKeyLookup>,
-    counted: &mut LookupCounts,
+    counted: &mut LookupStatistics,
 ) {
     counted.keys += keys.len() as u64;
     let Some((least, most)) = table.min_and_max_key() else {

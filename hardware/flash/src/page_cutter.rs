@@ -274,7 +274,7 @@ mod tests {
     /// Divides entries into compact pages, `at_once` at a time, encodes and decodes them, and compares. Returns the
     /// number of entries of each page.
     fn check_round_trip(keys: &[u64], counts: &[u32], samples: usize, at_once: usize) -> Vec<usize> {
-        let layout = PageLayout::new_compact(4 * samples);
+        let layout = PageLayout::new_compact_layout(4 * samples);
         let values: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
         let (mut cutter, mut cuts) = (PageCutter::new(layout), Vec::new());
         for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once * 4 * samples)) {
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn pages_of_fixed_layout_are_full() {
-        let layout = PageLayout::with_fixed_entries(4);
+        let layout = PageLayout::new_fixed_layout(4);
         let (mut cutter, mut cuts) = (PageCutter::new(layout), Vec::new());
         for n in [340, 1, 339, 0, 681] {
             cutter.add_entries(&vec![0; n], &vec![0; 4 * n], &mut cuts);

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::format::{self, PAGE_BYTES};
-use crate::in_memory_lookup::{LookupCounts, PendingKeyLookup, look_up_without_page_reads};
+use crate::in_memory_lookup::{LookupStatistics, PendingKeyLookup, look_up_without_page_reads};
 use crate::lookup_results::{LookupResults, LookupResultsMut as ResultSlots};
 use crate::queue::{self, CompletedRead, PageReadMethod, PageReadQueue, QueueError};
 use crate::table::{CheckedPage, Table};
@@ -29,7 +29,7 @@ pub struct TableReader<'t> {
     /// For each slot: number of its page, and range of the `lookups` on this page.
     slot_reads: Vec<(u64, std::ops::Range<usize>)>,
     completed_reads: Vec<CompletedRead>,
-    counts: LookupCounts,
+    counts: LookupStatistics,
     single_result: LookupResults,
 }
 
@@ -83,7 +83,7 @@ impl<'t> TableReader<'t> {
             let (access, queue) = open_permitted_queue(table, depth)?;
             (access, Some(queue))
         };
-        let (wanted, done, counted, one) = (Vec::new(), Vec::new(), LookupCounts::default(), LookupResults::new());
+        let (wanted, done, counted, one) = (Vec::new(), Vec::new(), LookupStatistics::default(), LookupResults::new());
         let (free, asked) = ((0..depth).collect(), vec![(0, 0..0); depth]);
         Ok(TableReader {
             table,
@@ -105,7 +105,7 @@ impl<'t> TableReader<'t> {
     }
 
     /// Numbers of lookups and page reads since the reader was created.
-    pub fn lookup_counts(&self) -> LookupCounts {
+    pub fn lookup_statistics(&self) -> LookupStatistics {
         self.counts
     }
 
@@ -144,7 +144,8 @@ impl<'t> TableReader<'t> {
             match &self.table.pages {
                 Some(pages) => {
                     for wanted in &self.lookups {
-                        let page = CheckedPage::from_checked(self.table, wanted.page, &pages[wanted.page as usize]);
+                        let page =
+                            CheckedPage::from_checked_page(self.table, wanted.page, &pages[wanted.page as usize]);
                         let filled = result_slots.fill_value_if_present(wanted.key_index, |value| {
                             page.copy_value(keys[wanted.key_index], value)
                         });
@@ -232,8 +233,8 @@ fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, 
                         tracing::warn!(
                             "{} is not permitted here ({error}), so tables are read with {}: results are the same, but may take \
                              longer; allow it in the container or the kernel settings for full speed",
-                            PageReadMethod::name(before),
-                            way.name()
+                            PageReadMethod::method_name(before),
+                            way.method_name()
                         );
                     });
                 }
@@ -244,5 +245,5 @@ fn open_permitted_queue(table: &Table, depth: usize) -> Result<(PageReadMethod, 
         }
     }
     let (way, source) = refused.expect("there is a way to try");
-    Err(Error::ReadMethodNotPermitted { path: path(), way: way.name(), source })
+    Err(Error::ReadMethodNotPermitted { path: path(), way: way.method_name(), source })
 }

@@ -197,7 +197,7 @@ impl Table {
         } else if shape.first_key_of_page(page) != self.index.first_keys()[number as usize] {
             "its first key differs from the index"
         } else {
-            return Ok(CheckedPage::from_checked(self, number, page));
+            return Ok(CheckedPage::from_checked_page(self, number, page));
         };
         Err(self.damaged_page_error(number, what))
     }
@@ -231,7 +231,7 @@ pub(crate) struct CheckedPage<'p> {
 
 impl<'p> CheckedPage<'p> {
     /// Wraps a page whose checksum was checked before.
-    pub(crate) fn from_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
+    pub(crate) fn from_checked_page(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
         let entries = shape.num_entries_of_page(page, number, table.header.entries).unwrap_or(0);
         CheckedPage { page, entries, shape }
@@ -277,7 +277,7 @@ pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error
     let present = found.min(PAGE_BYTES as u64) as usize;
     file.read_exact_at(&mut page.0[..present], 0).map_err(unread)?;
     let path = path.to_path_buf();
-    let parsed = TableHeader::parse(&page);
+    let parsed = TableHeader::parse_header_page(&page);
     if present < PAGE_BYTES && !matches!(parsed, Err(HeaderError::NotATable)) {
         return Err(Error::WrongFileLength { path, found, wanted: PAGE_BYTES as u64 });
     }
@@ -353,7 +353,7 @@ fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacemen
         return Err(OpenError::Damaged(TablePart::HotEntries, "its keys are not in order"));
     }
     let (keys, values) = if wanted { (keys, values) } else { (&keys[..0], &values[..0]) };
-    Ok(HotEntries::build(keys, PlacedSlice::from_slice(values, at)?, header.page_layout.value_bytes, at)?)
+    Ok(HotEntries::build_hash_table(keys, PlacedSlice::from_slice(values, at)?, header.page_layout.value_bytes, at)?)
 }
 
 #[cfg(test)]
@@ -375,7 +375,7 @@ mod tests {
             if before {
                 let file = File::options().read(true).write(true).open(&path).unwrap();
                 let header = TableHeader { filter_blocks_per_page: None, ..read_header(&path, &file).unwrap() };
-                file.write_all_at(&header.to_page().0, 0).unwrap();
+                file.write_all_at(&header.to_header_page().0, 0).unwrap();
             }
             let table = Table::open(&path, &TableOptions::default()).unwrap();
             assert_eq!(table.memory_bytes_by_part().filter == 0, before);
@@ -386,7 +386,7 @@ mod tests {
                 let there = *key >= 7 && (key - 7) % 3 == 0 && *key < 120_007;
                 assert_eq!(found, there.then_some(&(*key as u32).to_le_bytes()[..]), "{key}");
             }
-            told.push(reader.lookup_counts().known_absent);
+            told.push(reader.lookup_statistics().known_absent);
         }
         assert!(told[0] > 79_000 && told[1] == 12, "{told:?}");
     }

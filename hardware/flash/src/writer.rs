@@ -77,8 +77,10 @@ impl TableSpec {
 
     fn shape(&self) -> PageLayout {
         match self.encoding {
-            PageEncoding::Fixed => PageLayout::with_fixed_entries(self.value_bytes.min(MAX_VALUE_BYTES)),
-            PageEncoding::Compact => PageLayout::new_compact(self.value_bytes.min(MAX_COUNTS_PER_ENTRY * COUNT_BYTES)),
+            PageEncoding::Fixed => PageLayout::new_fixed_layout(self.value_bytes.min(MAX_VALUE_BYTES)),
+            PageEncoding::Compact => {
+                PageLayout::new_compact_layout(self.value_bytes.min(MAX_COUNTS_PER_ENTRY * COUNT_BYTES))
+            }
         }
     }
 
@@ -377,7 +379,7 @@ impl TableWriter {
             hot,
             note,
         };
-        let table = self.file_writer.finish_with_header(&header.to_page())?;
+        let table = self.file_writer.finish_with_header(&header.to_header_page())?;
         let (entries, pages, hot) = (header.entries, header.pages, header.num_hot_entries());
         Ok((TableSummary { entries, pages, hot_entries: hot, file_bytes: header.file_bytes() }, table))
     }

@@ -211,7 +211,7 @@ fn absent_keys_hardly_touch_flash_and_hot_ones_never() {
     let absent: Vec<u64> = (0..count).map(|i| i * 1000 + 1 + i % 999).collect();
     let mut reader = table.new_reader(1).unwrap();
     reader.get_many(&absent, &mut answers).unwrap();
-    let counted = reader.lookup_counts();
+    let counted = reader.lookup_statistics();
     assert!(counted.pages_read * 100 < count, "{counted:?}");
     assert!(counted.known_absent * 100 > count * 99, "{counted:?}");
 
@@ -219,13 +219,13 @@ fn absent_keys_hardly_touch_flash_and_hot_ones_never() {
     let mut reader = table.new_reader(1).unwrap();
     let outside: Vec<u64> = (0..count).map(|i| u64::MAX - i).collect();
     reader.get_many(&outside, &mut answers).unwrap();
-    assert_eq!((reader.lookup_counts().pages_read, reader.lookup_counts().known_absent), (0, count));
+    assert_eq!((reader.lookup_statistics().pages_read, reader.lookup_statistics().known_absent), (0, count));
 
     // Every hundredth key has the largest weight.
     let mut reader = table.new_reader(1).unwrap();
     let hot: Vec<u64> = (0..count).filter(|i| i % 100 == 99).map(|i| i * 1000).collect();
     reader.get_many(&hot, &mut answers).unwrap();
-    assert_eq!((reader.lookup_counts().pages_read, reader.lookup_counts().hot_hits), (0, 600));
+    assert_eq!((reader.lookup_statistics().pages_read, reader.lookup_statistics().hot_hits), (0, 600));
     assert!(answers.iter().all(|answer| answer.is_some()));
 }
 
@@ -240,7 +240,7 @@ fn a_page_that_many_keys_want_is_read_once() {
     let asked: Vec<u64> = (0..9000).map(|i| i * 7919 % 3000).collect();
     agrees(&table, &weights, &asked, 128);
     reader.get_many(&asked, &mut LookupResults::new()).unwrap();
-    assert_eq!(reader.lookup_counts().pages_read, written.pages);
+    assert_eq!(reader.lookup_statistics().pages_read, written.pages);
 }
 
 #[test]

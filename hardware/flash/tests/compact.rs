@@ -103,11 +103,11 @@ fn a_lookup_reads_one_page_and_absent_keys_hardly_any() {
         for (number, &key) in keys.iter().enumerate().step_by(101) {
             assert_eq!(reader.get(key).unwrap(), Some(&counts[number].to_le_bytes()[..]));
         }
-        assert_eq!(reader.lookup_counts().pages_read, 100_000_u64.div_ceil(101));
+        assert_eq!(reader.lookup_statistics().pages_read, 100_000_u64.div_ceil(101));
         let mut reader = table.new_reader(1).unwrap();
         let absent: Vec<u64> = keys.windows(2).filter(|pair| pair[1] > pair[0] + 1).map(|pair| pair[0] + 1).collect();
         reader.get_many(&absent, &mut LookupResults::new()).unwrap();
-        let counted = reader.lookup_counts();
+        let counted = reader.lookup_statistics();
         assert!(counted.known_absent * 1000 > absent.len() as u64 * 990, "{counted:?}");
     }
 }

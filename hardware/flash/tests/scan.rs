@@ -210,7 +210,7 @@ fn a_filter_knows_all_keys_whatever_was_announced() {
             let mut reader = table.new_reader(16).unwrap();
             reader.get_many(&absent, &mut answers).unwrap();
             assert!(answers.iter().all(|found| found.is_none()));
-            let told = reader.lookup_counts().known_absent;
+            let told = reader.lookup_statistics().known_absent;
             assert!(told > 59_400, "{most} announced: {told} of 60000 told absent");
         }
     }
@@ -230,7 +230,7 @@ fn of_so_many_entries_that_come_one_is_hot_at_most() {
         let mut reader = table.new_reader(1).unwrap();
         // The heaviest are the last.
         reader.get_many(&keys[5000 - hot as usize..], &mut LookupResults::new()).unwrap();
-        assert_eq!((reader.lookup_counts().hot_hits, reader.lookup_counts().pages_read), (hot, 0));
+        assert_eq!((reader.lookup_statistics().hot_hits, reader.lookup_statistics().pages_read), (hot, 0));
     }
 }
 

@@ -210,13 +210,8 @@ pub struct DeviceBuffer {
 
 impl DeviceBuffer {
     /// Size of the buffer in bytes.
-    pub fn len(&self) -> usize {
+    pub fn len_bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Whether the size is 0.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
     }
 }
 

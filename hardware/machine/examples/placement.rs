@@ -35,7 +35,7 @@ fn tables(nodes: &IdSet) -> Result<(), Error> {
         for pages in [PageSize::Base, PageSize::Transparent] {
             let table: PlacedSlice<u64> =
                 PlacedSlice::new_zeroed(LEN, &MemoryPlacement { policy: policy.clone(), page_size: pages })?;
-            println!("{}; really {}", table.verify_placement()?, table.actual_placement());
+            println!("{}; really {}", table.verify_placement()?, table.applied_placement());
         }
     }
     Ok(())
@@ -54,9 +54,9 @@ fn copies(nodes: &IdSet) -> Result<(), Error> {
 
 /// Memory that somebody else's code allocates.
 fn foreign_memory(nodes: &IdSet) -> Result<(), Error> {
-    let spread = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(nodes.clone()))?;
+    let spread = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(nodes.clone()))?;
     let index = vec![1_u8; 64 << 20];
-    println!("foreign memory under {}: {}", spread.actual_policy(), query_slice_residence(&index)?);
+    println!("foreign memory under {}: {}", spread.applied_policy(), query_slice_residence(&index)?);
     Ok(())
 }
 

@@ -252,7 +252,7 @@ unsafe impl Sync for MappedRegion {}
 impl MappedRegion {
     /// Maps `bytes` bytes, rounded up to whole pages. A region of base pages has an inaccessible guard page on each
     /// side, so that the kernel never merges it with a neighbouring mapping.
-    pub(crate) fn map(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
+    pub(crate) fn map_anonymous(bytes: usize, kind: MappingPageKind) -> io::Result<MappedRegion> {
         let (unit, slack, prot, more) = match kind {
             // No swap is reserved for pages that are never used, as far as the system allows it.
             MappingPageKind::Base { align_bytes: align } => {

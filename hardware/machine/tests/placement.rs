@@ -103,7 +103,7 @@ fn nodes_that_are_not_there_are_refused_on_one_node_too() {
         MemoryPolicy::Weighted([(0, 1), (900, 2)].into()),
         MemoryPolicy::PreferredMany([900].into()),
     ] {
-        let said = ScopedMemoryPolicy::set(&policy).expect_err("no such node").to_string();
+        let said = ScopedMemoryPolicy::set_thread_policy(&policy).expect_err("no such node").to_string();
         let usable = usable();
         assert_eq!(
             said,
@@ -217,15 +217,15 @@ fn forbidden() {
     seccomp::forbid(seccomp::PLACING);
     for asked in placements() {
         let placed = PlacedSlice::from_slice(&vec![7_u64; 1 << 20], &asked).expect("memory");
-        assert_eq!(placed.actual_placement().policy, MemoryPolicy::Local);
+        assert_eq!(placed.applied_placement().policy, MemoryPolicy::Local);
         assert!(placed.iter().all(|&number| number == 7));
         let verdict = placed.verify_placement().expect("numa_maps answers");
         assert!(verdict.residence.absent_pages == 0 && (verdict.is_as_requested || usable().len() > 1), "{verdict}");
     }
     let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest_id().expect("a CPU")).expect("a guard");
     assert_eq!(pinned.cpus(), &pin::allowed_cpus());
-    let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(usable())).expect("a guard");
-    assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
+    let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(usable())).expect("a guard");
+    assert_eq!(scoped.applied_policy(), &MemoryPolicy::Local);
     assert!(query_slice_residence(&[1_u8; 5000]).is_err());
     assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
     assert!(logged::warnings().len() <= 2, "{:?}", logged::warnings());
@@ -241,13 +241,16 @@ fn unknown_nodes() {
     seccomp::fail(seccomp::POLICIES, libc::EINVAL);
     for asked in placements() {
         let placed = PlacedSlice::from_slice(&vec![7_u64; 1 << 20], &asked).expect("memory");
-        assert_eq!(placed.actual_placement().policy, MemoryPolicy::Local);
+        assert_eq!(placed.applied_placement().policy, MemoryPolicy::Local);
         assert!(placed.iter().all(|&number| number == 7));
     }
     let slab = Slab::reserve(4096, 4, usable().smallest_id()).expect("a slab");
     assert!(slab.take_buffer().is_some());
-    for scoped in [ScopedMemoryPolicy::set(&MemoryPolicy::Bind(usable())), ScopedMemoryPolicy::prefer_current_node()] {
-        assert_eq!(scoped.expect("a guard").actual_policy(), &MemoryPolicy::Local);
+    for scoped in [
+        ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(usable())),
+        ScopedMemoryPolicy::prefer_current_node(),
+    ] {
+        assert_eq!(scoped.expect("a guard").applied_policy(), &MemoryPolicy::Local);
     }
     assert_eq!(warnings("memory is not placed"), 1, "{:?}", logged::warnings());
 }
@@ -264,7 +267,7 @@ fn said_once() {
             let placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(100, &policy.into()).expect("memory");
             assert!(placed.verify_placement().expect("an answer").is_as_requested);
         }
-        drop(ScopedMemoryPolicy::set(&MemoryPolicy::Bind(usable())).expect("a guard"));
+        drop(ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(usable())).expect("a guard"));
     }
     // On several nodes there is nothing to say.
     assert_eq!(logged::warnings().len(), usize::from(usable().len() == 1), "{:?}", logged::warnings());

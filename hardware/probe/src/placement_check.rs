@@ -97,7 +97,7 @@ fn placements_to_check(topology: &Topology) -> Vec<MemoryPlacement> {
 
 fn check_memory(asked: MemoryPlacement) -> MemoryPlacementRow {
     let looked = PlacedSlice::<u64>::new_zeroed((BYTES_PER_POLICY / 8) as usize, &asked)
-        .and_then(|placed| Ok((placed.actual_placement().clone(), placed.verify_placement()?)));
+        .and_then(|placed| Ok((placed.applied_placement().clone(), placed.verify_placement()?)));
     match looked {
         Ok((done, verdict)) => MemoryPlacementRow {
             outcome: match (verdict.is_as_requested, done.policy == asked.policy) {

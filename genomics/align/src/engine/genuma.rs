@@ -120,7 +120,7 @@ pub(crate) fn alt_contigs_path(prefix: &Path) -> PathBuf {
 /// # Errors
 /// The reference is not FASTA, is too long, or changes during the build; or a file cannot be written.
 pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<(), Error> {
-    let sum = || Checksum::from_file(reference, threads).map_err(Error::io(reference));
+    let sum = || Checksum::compute_from_file(reference, threads).map_err(Error::io(reference));
     let before = sum()?;
     let mut built = ReferenceBuilder::default();
     read_fasta(reference, |part| match part {
@@ -128,7 +128,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
         FastaEvent::Bases(bases) => built.add_bases(bases),
     })?;
     let path = index_path(prefix);
-    let mut file = ChecksummingWriter::create(&path)?;
+    let mut file = ChecksummingWriter::create_checksummed_file(&path)?;
     index::build_index(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(
         |error| match error {
             IndexBuildError::Write(error) => error,
@@ -178,7 +178,7 @@ impl GenumaEngine {
         let seal = IndexSeal::read_seal(PROGRAM, &path)?;
         seal.check_reference(reference, threads)?;
         let image = FileInMemory::read_file(&path)?;
-        seal.check_file(&path, Checksum::of_bytes(&image, threads))?;
+        seal.check_file(&path, Checksum::compute_from_bytes(&image, threads))?;
         let mut index = Index::from_bytes(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt

@@ -53,7 +53,7 @@ impl Checksum {
     ///
     /// # Errors
     /// The path is not a regular file, or the file cannot be read to its end.
-    pub fn from_file(path: &Path, threads: usize) -> io::Result<Checksum> {
+    pub fn compute_from_file(path: &Path, threads: usize) -> io::Result<Checksum> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -72,7 +72,7 @@ impl Checksum {
     }
 
     /// Computes the checksum of bytes in memory with `threads` threads.
-    pub(crate) fn of_bytes(bytes: &[u8], threads: usize) -> Checksum {
+    pub(crate) fn compute_from_bytes(bytes: &[u8], threads: usize) -> Checksum {
         let summed = Checksum::of_ranges(bytes.len() as u64, threads, |range, hasher| {
             hasher.update(&bytes[range.start as usize..range.end as usize]);
             Ok::<_, Infallible>(())
@@ -116,7 +116,7 @@ pub(super) struct ChecksummingWriter {
 
 impl ChecksummingWriter {
     /// Creates the temporary file that will be published as `path`.
-    pub(super) fn create(path: &Path) -> Result<ChecksummingWriter, Error> {
+    pub(super) fn create_checksummed_file(path: &Path) -> Result<ChecksummingWriter, Error> {
         let (file, unwritten) = (AtomicFile::create(path)?, Vec::with_capacity(2 * READ_BUFFER_BYTES));
         Ok(ChecksummingWriter { path: path.to_path_buf(), file, unwritten, size: 0, hasher: crc32fast::Hasher::new() })
     }
@@ -187,7 +187,7 @@ impl IndexSeal {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "file {} {}", file_name(file), line(sum));
         }
-        let mut seal = ChecksummingWriter::create(&seal_path(&files[0].0))?;
+        let mut seal = ChecksummingWriter::create_checksummed_file(&seal_path(&files[0].0))?;
         seal.write_bytes(text.as_bytes())?;
         seal.finish_and_add_to_set(&mut set)?;
         Ok(set.publish_all()?)
@@ -251,7 +251,7 @@ impl IndexSeal {
         if fs::metadata(reference).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
             return Ok(());
         }
-        if Checksum::from_file(reference, threads).map_err(Error::io(reference))? == self.reference {
+        if Checksum::compute_from_file(reference, threads).map_err(Error::io(reference))? == self.reference {
             return Ok(());
         }
         Err(index_error(&self.path, format!("not an index of {} as it is now", reference.display())))
@@ -284,13 +284,16 @@ mod tests {
         let bytes: Vec<u8> = (0..CHECKSUM_RANGE_BYTES as usize + 12_345).map(|i| (i * 31 / 8) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let expected = Checksum { size: bytes.len() as u64, crc: crc32fast::hash(&bytes) };
-        assert_eq!([1, 2, 3].map(|threads| Checksum::from_file(&path, threads).unwrap()), [expected; 3]);
-        assert_eq!([1, 3].map(|threads| Checksum::of_bytes(&bytes, threads)), [expected; 2]);
+        assert_eq!([1, 2, 3].map(|threads| Checksum::compute_from_file(&path, threads).unwrap()), [expected; 3]);
+        assert_eq!([1, 3].map(|threads| Checksum::compute_from_bytes(&bytes, threads)), [expected; 2]);
         std::fs::write(&path, b"").unwrap();
         let nothing = Checksum { size: 0, crc: 0 };
-        assert_eq!((Checksum::from_file(&path, 4).unwrap(), Checksum::of_bytes(b"", 4)), (nothing, nothing));
+        assert_eq!(
+            (Checksum::compute_from_file(&path, 4).unwrap(), Checksum::compute_from_bytes(b"", 4)),
+            (nothing, nothing)
+        );
         // A file that cannot be read to its end has no checksum, and neither has a folder.
-        assert!(Checksum::from_file(dir.path(), 1).is_err());
+        assert!(Checksum::compute_from_file(dir.path(), 1).is_err());
     }
 
     #[test]
@@ -300,8 +303,8 @@ mod tests {
         std::fs::write(&reference, "ACGT").unwrap();
         let program = AlignerProgram { name: "engine", version: "1" };
         assert!(IndexSeal::read_seal(program, &one).unwrap_err().to_string().contains("ref.fa.a b.seal is missing"));
-        let sums = [b"first", b"other"].map(|bytes| Checksum::of_bytes(bytes, 1));
-        let of_reference = Checksum::from_file(&reference, 1).unwrap();
+        let sums = [b"first", b"other"].map(|bytes| Checksum::compute_from_bytes(bytes, 1));
+        let of_reference = Checksum::compute_from_file(&reference, 1).unwrap();
         IndexSeal::write_seal(
             program,
             of_reference,
@@ -316,7 +319,7 @@ mod tests {
 
         let said = |result: Result<(), Error>| result.unwrap_err().to_string();
         assert!(said(seal.check_file(&two, sums[0])).contains("its bytes changed"));
-        assert!(said(seal.check_file(&two, Checksum::of_bytes(b"othe", 1))).contains("its size changed"));
+        assert!(said(seal.check_file(&two, Checksum::compute_from_bytes(b"othe", 1))).contains("its size changed"));
         assert!(said(seal.check_file(&reference, sums[0])).contains("does not name"));
         std::fs::write(&reference, "ACGA").unwrap();
         assert!(said(seal.check_reference(&reference, 1)).contains("not an index of"));
@@ -348,12 +351,12 @@ mod tests {
         let mut bytes: Vec<u8> =
             (0..6u32 << 20).map(|i| b"ACGT"[(i.wrapping_mul(2_654_435_761) >> 30) as usize]).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let before = Checksum::from_file(&path, 2).unwrap();
+        let before = Checksum::compute_from_file(&path, 2).unwrap();
         // 29 kb between two of the 64 samples of which version 1 had checksums.
         let between = bytes.len() / 63 + (64 << 10);
         assert!(between + 29_000 < 2 * bytes.len() / 63);
         bytes[between..between + 29_000].fill(b'N');
         std::fs::write(&path, &bytes).unwrap();
-        assert_ne!(Checksum::from_file(&path, 2).unwrap(), before);
+        assert_ne!(Checksum::compute_from_file(&path, 2).unwrap(), before);
     }
 }

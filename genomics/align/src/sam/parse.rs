@@ -1,6 +1,6 @@
 //! Converts a line of SAM text to a BAM record.
 
-use super::record::push_int_tag_value;
+use super::bam_record::push_int_tag_value;
 use super::{CIGAR_LETTERS, Contigs, Error, FixedFields, NO_POSITION, RecordBuilder};
 
 /// Appends the BAM record of a SAM line, with `block_size` first. The line end is optional.

@@ -1,6 +1,6 @@
 //! Converts a BAM record to a line of SAM text.
 
-use super::record::FIXED_FIELDS_BYTES;
+use super::bam_record::FIXED_FIELDS_BYTES;
 use super::{BASE_LETTERS, CIGAR_LETTERS, Contigs, Error};
 
 /// The two base letters that each byte of the 4-bit base field stands for.

@@ -18,7 +18,7 @@ pub(super) fn query_range(hit: &Hit) -> Range<usize> {
 }
 
 /// Whether two hits have more than half of the bases of the shorter hit in common.
-pub(super) fn covers_same_bases(one: &Hit, other: &Hit) -> bool {
+pub(super) fn covers_mostly_same_bases(one: &Hit, other: &Hit) -> bool {
     let (one, other) = (query_range(one), query_range(other));
     overlap_len(&one, &other) * 2 > one.len().min(other.len())
 }
@@ -38,8 +38,8 @@ pub(super) fn assign_mapq_and_flags(hits: &mut [Hit]) {
         let (before, rest) = hits.split_at_mut(i);
         let Some((hit, behind)) = rest.split_first_mut() else { break };
         hit.is_primary = i == 0;
-        hit.is_secondary = before.iter().any(|other| !other.is_secondary && covers_same_bases(hit, other));
-        let rivals = before.iter().chain(&*behind).filter(|other| covers_same_bases(hit, other));
+        hit.is_secondary = before.iter().any(|other| !other.is_secondary && covers_mostly_same_bases(hit, other));
+        let rivals = before.iter().chain(&*behind).filter(|other| covers_mostly_same_bases(hit, other));
         let rival = rivals.map(|other| other.score).max();
         let margin = rival.map_or(UNIQUE_SCORE_MARGIN, |rival| (hit.score - rival).clamp(0, UNIQUE_SCORE_MARGIN));
         hit.mapq = (margin * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;

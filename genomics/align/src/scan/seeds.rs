@@ -68,7 +68,7 @@ pub(super) fn for_each_seed_batch(bases: &[u8], mut each: impl FnMut(&[Seed])) {
     each(&some[..n]);
 }
 
-/// An occurrence of a seed in the sequences.
+/// An occurrence of a seed in the query sequences, which are joined end to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SeedPosition {
     hash: u64,
@@ -126,7 +126,7 @@ pub(super) struct SeedLookupBuffers {
 
 impl SeedIndex {
     /// Builds the index; there must be fewer than 2³¹ occurrences.
-    pub(super) fn build(mut positions: Vec<SeedPosition>) -> SeedIndex {
+    pub(super) fn from_positions(mut positions: Vec<SeedPosition>) -> SeedIndex {
         positions.sort_unstable();
         let (mut hashes, mut first_positions) = (Vec::new(), Vec::new());
         for (i, position) in positions.iter().enumerate() {
@@ -262,7 +262,8 @@ mod tests {
         };
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
-        let seeds = SeedIndex::build(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
+        let seeds =
+            SeedIndex::from_positions(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
         assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
@@ -276,6 +277,6 @@ mod tests {
         let here: Vec<Seed> = of(&others).into_iter().filter(|s| expected.contains_key(&s.hash)).collect();
         assert!(here.len() > 20);
         assert_eq!(all(&seeds, &others).into_iter().map(|found| found.1).collect::<Vec<_>>(), here);
-        assert_eq!(all(&SeedIndex::build(Vec::new()), &bases), []);
+        assert_eq!(all(&SeedIndex::from_positions(Vec::new()), &bases), []);
     }
 }

@@ -202,7 +202,7 @@ fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: 
         while at < data.len() {
             let record = Record::from_valid_bytes(&data[at..]);
             let from = (block, at - begin);
-            at += record.bytes().len();
+            at += record.encoded_bytes().len();
             while block < ends.len() && ends[block] <= at {
                 begin = ends[block];
                 block += 1;

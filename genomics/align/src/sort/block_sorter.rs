@@ -111,12 +111,12 @@ impl BlockSorter {
         for &(_, i) in &self.sort_keys {
             let (at, ordinal) = self.record_offsets[i];
             items.extend_from_slice(&ordinal.to_le_bytes());
-            items.extend_from_slice(Record::from_valid_bytes(&records[at..]).bytes());
+            items.extend_from_slice(Record::from_valid_bytes(&records[at..]).encoded_bytes());
         }
         let templates = if self.sort_keys.is_empty() { 0 } else { ordinal + 1 };
         Ok(SortedBlock {
             items,
-            ends: ends.into_sorted(),
+            ends: ends.into_sorted_read_ends(),
             num_records: self.sort_keys.len() as u64,
             num_templates: templates,
         })

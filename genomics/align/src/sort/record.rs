@@ -103,7 +103,7 @@ impl<'a> Record<'a> {
     }
 
     /// The encoded record with its `block_size`.
-    pub(crate) fn bytes(self) -> &'a [u8] {
+    pub(crate) fn encoded_bytes(self) -> &'a [u8] {
         self.0
     }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
+use genuma_align::index_placement::LoadedIndex;
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool, Error};
-use genuma_align::placement::LoadedIndex;
 use genuma_align::sort::Sorter;
 use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_farm::CpuSlot;

@@ -1,7 +1,7 @@
 //! The pipeline writes the records that one thread makes block by block.
 
 use genuma_align::engine::{Engine, ReadLayout};
-use genuma_align::placement::LoadedIndex;
+use genuma_align::index_placement::LoadedIndex;
 
 use crate::bench::{Bench, Files, assert_same, sam};
 use crate::data::{answer, blocks, lines, pairs, singles};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::{Engine, ReadLayout};
 use genuma_align::header::{self, ProgramWithCommandLine as Ran};
-use genuma_align::placement::LoadedIndex;
+use genuma_align::index_placement::LoadedIndex;
 use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_align::sort::{BamFileWriter, SortOptions, SortedFileHeader, Sorter};
 use genuma_work::publish::AtomicFileSet;

@@ -122,7 +122,7 @@ impl Default for How {
 /// Sorts the records and writes them to `path`.
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<SortSummary, Error> {
     let header = SortedFileHeader::from_sam_header(&records.header)?;
-    let file = BamFileWriter::create(path, header, CompressionLevel::from_number(how.level).expect("a level"))?;
+    let file = BamFileWriter::create(path, header, CompressionLevel::from_level_number(how.level).expect("a level"))?;
     let mut set = AtomicFileSet::default();
     let summary = sorter(records, path.parent().expect("a folder"), how)?.write_bam(file, &mut set)?;
     set.publish_all().map_err(|error| Error::Output(error.into()))?;

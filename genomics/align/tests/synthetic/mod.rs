@@ -9,8 +9,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use genuma_align::engine::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout};
+use genuma_align::index_placement::LoadedIndex;
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
-use genuma_align::placement::LoadedIndex;
 use genuma_align::sam::{Contigs, parse_sam_line};
 use genuma_farm::CpuSlot;
 use genuma_reads::{BatchLimits as Ends, ReadBatch, ReadStream, StreamLane, StreamOptions};

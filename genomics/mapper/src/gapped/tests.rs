@@ -70,7 +70,7 @@ fn case() -> impl Strategy<Value = Case> {
             // Some reads extend beyond the end of the sequence.
             let letters = [before.clone(), letters, behind, vec![b'T']].concat();
             let letters = letters[..letters.len().min(300)].to_vec();
-            let bounds = index.contigs()[contig].start..index.contigs()[contig].end();
+            let bounds = index.contigs()[contig].start..index.contigs()[contig].packed_end();
             let length = letters.len() as u64;
             let middle = bounds.start as i64 + from as i64 - before.len() as i64 + jitter;
             let middle = (middle as u64).clamp(bounds.start - length + 1, bounds.end - 1);
@@ -195,7 +195,7 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
     assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15), "{operations:?} are merged");
     assert!(operations.iter().all(|operation| operation >> 4 > 0));
     assert_eq!(operations[0] & 15, CIGAR_MATCH);
-    let (mut at, mut target, mut score) = (usize::from(place.from), place.start(), 0);
+    let (mut at, mut target, mut score) = (usize::from(place.from), place.ref_start(), 0);
     for operation in operations {
         let n = (operation >> 4) as i32;
         match operation & 15 {
@@ -221,13 +221,13 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
             }
         }
     }
-    assert_eq!((at, target, score), (usize::from(place.to), place.end(), place.score));
+    assert_eq!((at, target, score), (usize::from(place.to), place.ref_end(), place.score));
     let [left, right] = options.clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < length { right } else { 0 };
     assert_eq!(place.net_score, score - clipped);
     let middle = case.job.at + u64::from(case.job.width / 2);
     let bounds = view.contig_bounds(middle + u64::from(case.job.anchor));
-    assert!(bounds.start <= place.start() && place.end() <= bounds.end);
+    assert!(bounds.start <= place.ref_start() && place.ref_end() <= bounds.end);
     let band = case.job.at..case.job.at + u64::from(case.job.width);
     assert!(band.contains(&place.left) && band.contains(&place.right), "{place:?} is not in {band:?}");
 }

@@ -134,7 +134,7 @@ fn for_each_seed(
 ) {
     let start = contig.start + from;
     // The next task begins so that its first seed follows the last one of this task.
-    let end = (start + TASK_BASES + SEED_BP as u64).min(contig.end());
+    let end = (start + TASK_BASES + SEED_BP as u64).min(contig.packed_end());
     let mut hole = built.ambiguous_ranges.partition_point(|hole| hole.end <= start);
     let mut each = each;
     SimdLevel::widest_available().run_at_level(
@@ -504,7 +504,8 @@ mod tests {
                     IndexSlot::List(at) => {
                         let list = view.position_list(at);
                         let on = |reverse| list.positions_of_hashed_strand(reverse).map(move |at| (at, reverse));
-                        listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places && list.len() == places.len();
+                        listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places
+                            && list.num_positions() == places.len();
                     }
                 });
                 let found = if places.len() <= MAX_SINGLE_POSITIONS {

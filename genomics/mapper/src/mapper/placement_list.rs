@@ -68,7 +68,7 @@ pub(crate) fn sort_and_filter_placements(
     for i in 0..placements.len() {
         let place = placements[i];
         // A placement of other bases of the read is compared with the best placement of these bases.
-        let same = |other: &&Placement| !place.covers_different_bases(other, length);
+        let same = |other: &&Placement| !place.covers_mostly_different_bases(other, length);
         let matters = place.score >= near
             || place.score >= options.min_score
                 && placements[..kept]

@@ -86,6 +86,6 @@ impl PairingBuffers {
         let ends =
             [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
         job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
-            && job.view.contig_index_at(a.start()) == job.view.contig_index_at(b.start())
+            && job.view.contig_index_at(a.ref_start()) == job.view.contig_index_at(b.ref_start())
     }
 }

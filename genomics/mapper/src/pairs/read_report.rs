@@ -39,7 +39,7 @@ pub struct ReportedSegment {
 pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
     let Some((best, others)) = read.placements.split_first() else { return false };
     let piece = |place: &Placement| !place.is_on_alt && place.score >= options.min_score;
-    others.iter().any(|place| piece(place) && place.covers_different_bases(best, read.length))
+    others.iter().any(|place| piece(place) && place.covers_mostly_different_bases(best, read.length))
 }
 
 /// Upper bound of the mapping quality of a placement of a read. Unaligned bases lower it unless another placement
@@ -48,7 +48,7 @@ pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, option
     let place = &read.placements[which];
     let most = mapping_quality::mapq_upper_bound(place, read.length);
     let explains =
-        |other: &Placement| other.score >= options.min_score && place.covers_different_bases(other, read.length);
+        |other: &Placement| other.score >= options.min_score && place.covers_mostly_different_bases(other, read.length);
     if most < mapping_quality::MAX_MAPQ && read.placements.iter().any(explains) {
         mapping_quality::MAX_MAPQ
     } else {
@@ -109,7 +109,7 @@ impl ReadReport {
         self.segments.push(piece(primary, quality));
         for (i, place) in placements[..assembled].iter().enumerate() {
             let elsewhere =
-                |piece: &ReportedSegment| place.covers_different_bases(&placements[piece.place], read.length);
+                |piece: &ReportedSegment| place.covers_mostly_different_bases(&placements[piece.place], read.length);
             if place.score >= options.min_score && self.segments.iter().all(elsewhere) {
                 self.segments.push(piece(i, single_read_mapq(mapped, read, i, options).min(quality)));
             }
@@ -147,8 +147,10 @@ fn best_of_same_bases(placements: &[Placement], length: usize) -> Vec<usize> {
     order.sort_by_key(|&i| (-placements[i].score, placements[i].is_on_alt));
     let (mut best_of_same_bases, mut found) = (vec![0; placements.len()], Vec::new());
     for i in order {
-        let leader =
-            found.iter().copied().find(|&leader| !placements[i].covers_different_bases(&placements[leader], length));
+        let leader = found
+            .iter()
+            .copied()
+            .find(|&leader| !placements[i].covers_mostly_different_bases(&placements[leader], length));
         best_of_same_bases[i] = leader.unwrap_or(i);
         if leader.is_none() {
             found.push(i);

@@ -93,7 +93,7 @@ impl PairingBuffers {
     #[inline(always)]
     fn find_mate(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, y: usize, mate: &Placement, end: u64) {
         let length = self.reads[y].length;
-        let bounds = job.view.contig_bounds(mate.start());
+        let bounds = job.view.contig_bounds(mate.ref_start());
         for (orientation, insert) in job.inserts.by_orientation.iter().enumerate() {
             let Some(insert) = insert else { continue };
             let strands = [orientation & 2 != 0, orientation & 1 != 0];

@@ -72,7 +72,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, Incomplet
     insert_sizes[1] = (300..500).collect();
     let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
     let (mut state, mut told) = (PairingBuffers::default(), Vec::new());
-    let contig = |place: &Placement| &view.contigs[view.contig_index_at(place.start())];
+    let contig = |place: &Placement| &view.contigs[view.contig_index_at(place.ref_start())];
     let inserts = paired.then_some(&inserts);
     pair_and_report_templates(
         &view,
@@ -89,7 +89,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, Incomplet
                     let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
                     Line {
                         contig: contig(place).name.clone(),
-                        at: place.start() - contig(place).start,
+                        at: place.ref_start() - contig(place).start,
                         of: place.aligned_range_as_sequenced(reads[first + i].len()),
                         score: place.score,
                         quality: piece.mapq,

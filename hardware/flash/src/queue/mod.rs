@@ -34,7 +34,7 @@ pub enum PageReadMethod {
 
 impl PageReadMethod {
     /// Name of the method, such as `io_uring`.
-    pub fn name(self) -> &'static str {
+    pub fn method_name(self) -> &'static str {
         match self {
             PageReadMethod::Auto => "auto",
             PageReadMethod::IoUring => "io_uring",
@@ -135,9 +135,9 @@ mod tests {
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
         for access in [PageReadMethod::IoUring, PageReadMethod::LinuxAio, PageReadMethod::Pread] {
             match open_page_read_queue(access, file, depth, &at) {
-                Ok(queue) => test(access.name(), queue),
+                Ok(queue) => test(access.method_name(), queue),
                 Err(QueueError::System(error)) => {
-                    writeln!(io::stderr(), "skipped: {}: {error}", access.name()).expect("stderr");
+                    writeln!(io::stderr(), "skipped: {}: {error}", access.method_name()).expect("stderr");
                 }
                 Err(QueueError::Memory(error)) => panic!("{error}"),
             }

@@ -27,7 +27,7 @@ pub(super) struct FaultedInRegion {
     /// The memory. All of its pages are resident.
     pub region: MappedRegion,
     /// The placement that was applied, which may differ from the requested one.
-    pub actual_placement: MemoryPlacement,
+    pub applied_placement: MemoryPlacement,
     /// Distribution of the pages over nodes that the requested policy should give.
     pub expected_distribution: PageDistribution,
     /// Size in bytes of the pages that are distributed over nodes: huge pages or base pages.
@@ -85,7 +85,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     };
     let failed = |FailedCall(call, source)| Error::SystemCallFailed { asked: asked.to_string(), call, source };
     let huge = unit > sys::base_page_bytes();
-    let region = MappedRegion::map(bytes, MappingPageKind::Base { align_bytes: unit })
+    let region = MappedRegion::map_anonymous(bytes, MappingPageKind::Base { align_bytes: unit })
         .map_err(|error| failed(FailedCall("mmap", error)))?;
     if let Err(error) = region.advise_transparent_huge_pages(huge) {
         // A kernel without transparent huge pages: there is nothing to disable either.
@@ -105,7 +105,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     }
     Ok(FaultedInRegion {
         region,
-        actual_placement: MemoryPlacement { policy, page_size: pages },
+        applied_placement: MemoryPlacement { policy, page_size: pages },
         expected_distribution: shares,
         unit_bytes: unit,
         scattered_bytes: scattered,
@@ -175,13 +175,14 @@ fn fill_from_huge_page_pool(
         PageDistribution::AnyOf(over) if matches!(policy, MemoryPolicy::Bind(_)) => enough(over, needed)?,
         _ => enough(&nodes.usable, needed)?,
     }
-    let region = MappedRegion::map(bytes, MappingPageKind::HugePool(size)).map_err(|error| format!("mmap: {error}"))?;
+    let region = MappedRegion::map_anonymous(bytes, MappingPageKind::HugePool(size))
+        .map_err(|error| format!("mmap: {error}"))?;
     let policy = apply_policy_and_fault_in(&region, policy, shares, size)
         .map_err(|FailedCall(call, error)| format!("{call}: {error}"))?;
     let used = MemoryPlacement { policy, page_size: PageSize::Huge(size as u64) };
     Ok(FaultedInRegion {
         region,
-        actual_placement: used,
+        applied_placement: used,
         expected_distribution: shares.clone(),
         unit_bytes: size,
         scattered_bytes: 0,

@@ -4,7 +4,7 @@
 //! foreign library allocates ([`ScopedMemoryPolicy`]). [`pin`] restricts threads to CPUs. Invalid requests (a node
 //! that does not exist, has no memory, or is outside of the process's cpuset) are errors that name the valid nodes.
 //! Where the machine has one node, or the kernel forbids the calls (containers), local memory is used, one warning is
-//! logged, and [`PlacedSlice::actual_placement`] returns the placement that was applied.
+//! logged, and [`PlacedSlice::applied_placement`] returns the placement that was applied.
 
 mod policy;
 mod error;

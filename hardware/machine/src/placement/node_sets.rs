@@ -14,7 +14,8 @@ const NODE_FOLDER: &str = "/sys/devices/system/node";
 const WEIGHTED_INTERLEAVE_FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 const TRANSPARENT_HUGE_PAGE_FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// NUMA nodes of the machine: the online ones, those with memory, and those whose memory this process may use.
+/// NUMA nodes of the machine: the online ones, those with memory that is not a GPU's, and those whose memory this
+/// process may use.
 #[derive(Debug, Clone)]
 pub(super) struct NumaNodeSets {
     /// NUMA nodes that the kernel uses (`/sys/devices/system/node/online`).
@@ -107,14 +108,14 @@ pub(super) fn nearest_nodes(node: u32, candidates: &IdSet) -> IdSet {
     if candidates.contains(node) {
         return IdSet::from([node]);
     }
-    let distances = read_distances(node);
+    let distances = read_distances_from_node(node);
     let distance = |id: u32| distances.get(&id).copied().unwrap_or(u32::MAX);
     let least = candidates.iter().map(distance).min();
     candidates.iter().filter(|&id| Some(distance(id)) == least).collect()
 }
 
 /// Reads the NUMA distance from `node` to each online node.
-pub(super) fn read_distances(node: u32) -> BTreeMap<u32, u32> {
+pub(super) fn read_distances_from_node(node: u32) -> BTreeMap<u32, u32> {
     let row: String = read_and_parse_file(format!("{NODE_FOLDER}/node{node}/distance")).unwrap_or_default();
     let online: IdSet = read_and_parse_file(format!("{NODE_FOLDER}/online")).unwrap_or_default();
     online.iter().zip(row.split_whitespace().filter_map(|word| word.parse().ok())).collect()

@@ -44,7 +44,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
         // An empty slice has no memory, but its placement is checked, too.
         let FaultedInRegion {
             region,
-            actual_placement: used,
+            applied_placement: used,
             expected_distribution: shares,
             unit_bytes: unit,
             scattered_bytes: scattered,
@@ -73,7 +73,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
 
     /// The placement that was applied. It differs from the requested placement if the kernel forbids or does not
     /// support the policy, the machine has one node, or huge pages are unavailable or too large for the distribution.
-    pub fn actual_placement(&self) -> &MemoryPlacement {
+    pub fn applied_placement(&self) -> &MemoryPlacement {
         &self.actual
     }
 

@@ -48,7 +48,7 @@ impl<T: Send> ReplicatedPerNode<T> {
                     Err(Error::NodeWithoutCpu { .. }) => None,
                     Err(error) => return Err(error.into()),
                 };
-                let _memory = ScopedMemoryPolicy::set(&MemoryPolicy::Bind(IdSet::from([node])))?;
+                let _memory = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([node])))?;
                 make(node)
             };
             let made = std::thread::scope(|scope| scope.spawn(on_node).join());

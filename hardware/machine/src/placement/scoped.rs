@@ -20,7 +20,7 @@ use crate::{IdSet, sys};
 /// use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy};
 /// use genuma_machine::{IdSet, placement};
 ///
-/// let interleaved = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(IdSet::from([0])))?;
+/// let interleaved = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(IdSet::from([0])))?;
 /// let index = vec![1_u8; 16 << 20]; // what a library would load
 /// drop(interleaved);
 /// println!("{}", placement::query_slice_residence(&index)?);
@@ -40,7 +40,7 @@ impl ScopedMemoryPolicy {
     /// # Errors
     /// When the policy names nodes that may not be used, or the system call fails; on a machine with several usable
     /// nodes also when the policy has weights other than the kernel's.
-    pub fn set(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
+    pub fn set_thread_policy(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
         let nodes = NumaNodeSets::read_current();
         nodes.check_policy(policy)?;
         let scoped = |before, policy| ScopedMemoryPolicy { previous: before, policy, not_send: PhantomData };
@@ -88,7 +88,7 @@ impl ScopedMemoryPolicy {
 
     /// The policy that was set. It differs from the requested policy if the kernel does not support or forbids the
     /// requested one, or if the process may use one node only.
-    pub fn actual_policy(&self) -> &MemoryPolicy {
+    pub fn applied_policy(&self) -> &MemoryPolicy {
         &self.policy
     }
 }

@@ -69,7 +69,8 @@ impl Slab {
         let bytes = buffer_bytes.checked_mul(num_buffers).ok_or_else(too_large)?;
         let huge = node_sets::transparent_huge_page_bytes().filter(|&unit| bytes >= unit);
         let align = huge.unwrap_or_else(sys::base_page_bytes);
-        let region = MappedRegion::map(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
+        let region =
+            MappedRegion::map_anonymous(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
         if let Err(error) = region.advise_transparent_huge_pages(huge.is_some()) {
             tracing::debug!("{}: madvise: {error}", asked());
         }

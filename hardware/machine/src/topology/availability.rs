@@ -57,7 +57,7 @@ pub enum UnavailableResource {
     GpuMemory {
         /// Requested nodes whose memory is a GPU's.
         requested: IdSet,
-        /// Nodes with memory of the machine.
+        /// Nodes with memory that is not a GPU's.
         there: IdSet,
     },
     /// This process's affinity or cpuset excludes the requested CPUs or nodes.

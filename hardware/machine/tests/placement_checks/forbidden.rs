@@ -65,7 +65,7 @@ fn policies() {
             let asked = MemoryPlacement { policy: policy.clone(), page_size: pages };
             let mut placed: PlacedSlice<u8> = PlacedSlice::new_zeroed(bytes, &asked).expect("memory");
             placed.fill(7);
-            assert_eq!(placed.actual_placement(), &MemoryPlacement { policy: MemoryPolicy::Local, page_size: pages });
+            assert_eq!(placed.applied_placement(), &MemoryPlacement { policy: MemoryPolicy::Local, page_size: pages });
             // numa_maps is used where move_pages is forbidden.
             let verdict = placed.verify_placement().expect("an answer");
             assert_eq!(verdict.residence.pages_by_node, numa_maps(placed.as_ptr()).1);
@@ -85,8 +85,8 @@ fn policies() {
 
 fn scoped() {
     for policy in all(&nodes()).into_iter().filter(|policy| !matches!(policy, MemoryPolicy::Weighted(_))) {
-        let scoped = ScopedMemoryPolicy::set(&policy).expect("a guard");
-        assert_eq!(scoped.actual_policy(), &MemoryPolicy::Local);
+        let scoped = ScopedMemoryPolicy::set_thread_policy(&policy).expect("a guard");
+        assert_eq!(scoped.applied_policy(), &MemoryPolicy::Local);
     }
     let foreign = vec![1_u8; 1 << 20];
     assert!(matches!(query_slice_residence(&foreign), Err(Error::SystemCallFailed { call: "move_pages", .. })));

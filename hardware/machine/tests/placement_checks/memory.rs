@@ -52,7 +52,7 @@ fn even(found: &BTreeMap<u32, u64>, over: &IdSet) {
 pub fn interleave_over_all() {
     let (placed, found) = place(&MemoryPolicy::Interleave(nodes()), PageSize::Base, BYTES);
     even(&found, &nodes());
-    assert_eq!(*placed.actual_placement(), MemoryPolicy::Interleave(nodes()).into());
+    assert_eq!(*placed.applied_placement(), MemoryPolicy::Interleave(nodes()).into());
     assert_eq!(numa_maps(placed.as_ptr()).0, format!("interleave:{}", nodes()));
 }
 
@@ -82,7 +82,7 @@ pub fn weighted() {
     let policy = MemoryPolicy::Weighted(given);
     let (placed, found) = place(&policy, PageSize::Base, BYTES);
     shared(&found, &weights(&nodes()), 1);
-    assert_eq!(placed.actual_placement().policy, policy);
+    assert_eq!(placed.applied_placement().policy, policy);
     // One mapping, which automatic balancing leaves alone because it has a policy.
     assert_eq!(numa_maps(placed.as_ptr()).0, format!("bind:{}", nodes()));
     let (_, found) = place(&MemoryPolicy::Weighted(weights(&two())), PageSize::Base, BYTES);
@@ -106,7 +106,7 @@ pub fn weighted_as_the_kernels() {
     let ones = nodes().iter().map(|node| (node, 5)).collect();
     let (placed, found) = place(&MemoryPolicy::Weighted(ones), PageSize::Base, BYTES);
     even(&found, &nodes());
-    assert_eq!(placed.actual_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
+    assert_eq!(placed.applied_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
 }
 
 pub fn kernel_weighted() {
@@ -115,7 +115,7 @@ pub fn kernel_weighted() {
     with_kernel_weights(&weights(&nodes()), || {
         let (placed, found) = place(&MemoryPolicy::KernelWeighted(nodes()), PageSize::Base, BYTES);
         shared(&found, &weights(&nodes()), 1);
-        assert_eq!(placed.actual_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
+        assert_eq!(placed.applied_placement().policy, MemoryPolicy::KernelWeighted(nodes()));
         assert!(numa_maps(placed.as_ptr()).0.starts_with("weighted"));
     });
 }
@@ -123,7 +123,7 @@ pub fn kernel_weighted() {
 pub fn preferred() {
     let (placed, found) = place(&MemoryPolicy::PreferredMany(two()), PageSize::Base, BYTES);
     assert!(found.keys().all(|&node| two().contains(node)), "{found:?}");
-    assert_eq!(placed.actual_placement().policy, MemoryPolicy::PreferredMany(two()));
+    assert_eq!(placed.applied_placement().policy, MemoryPolicy::PreferredMany(two()));
 }
 
 pub fn odd_lengths() {
@@ -147,7 +147,7 @@ pub fn odd_lengths() {
 }
 
 pub fn policy_is_kept() {
-    let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(nodes())).expect("a policy");
+    let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(nodes())).expect("a policy");
     place(&MemoryPolicy::Weighted(weights(&nodes())), PageSize::Base, BYTES);
     // A placement goes before the thread's policy.
     let local: PlacedSlice<u8> =

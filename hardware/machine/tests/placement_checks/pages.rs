@@ -25,7 +25,7 @@ pub const POOL: &[Check] = &[
 /// Places and checks that huge pages were had.
 fn huge(policy: &MemoryPolicy, bytes: usize) -> BTreeMap<u32, u64> {
     let (placed, found) = place(policy, PageSize::Transparent, bytes);
-    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent, "{}", placed.actual_placement());
+    assert_eq!(placed.applied_placement().page_size, PageSize::Transparent, "{}", placed.applied_placement());
     assert_eq!(placed.as_ptr() as usize % HUGE, 0);
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
     let own = maps.lines().skip_while(|line| !line.starts_with(&format!("{:x}-", placed.as_ptr() as usize)));
@@ -68,16 +68,16 @@ pub fn too_little_for_huge() {
     // Fewer huge pages than nodes would leave some nodes out.
     let bytes = 3 << 20;
     let (placed, found) = place(&MemoryPolicy::Interleave(nodes()), PageSize::Transparent, bytes);
-    assert_eq!(placed.actual_placement().page_size, PageSize::Base);
+    assert_eq!(placed.applied_placement().page_size, PageSize::Base);
     assert_eq!(found.len(), nodes().len(), "{found:?}");
     let (placed, _) = place(&MemoryPolicy::Bind(two()), PageSize::Transparent, bytes);
-    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
+    assert_eq!(placed.applied_placement().page_size, PageSize::Transparent);
 }
 
 /// Places in the pool's pages and checks that they are the pool's.
 fn pool(policy: &MemoryPolicy, bytes: usize) -> BTreeMap<u32, u64> {
     let (placed, found) = place(policy, PageSize::Huge(HUGE as u64), bytes);
-    assert_eq!(placed.actual_placement().page_size, PageSize::Huge(HUGE as u64));
+    assert_eq!(placed.applied_placement().page_size, PageSize::Huge(HUGE as u64));
     assert_eq!(numa_maps(placed.as_ptr()).2, HUGE as u64);
     found
 }
@@ -103,11 +103,11 @@ fn pool_too_small() {
     let node = two().smallest_id().expect("a node");
     for _ in 0..2 {
         let (placed, found) = place(&MemoryPolicy::Bind(IdSet::from([node])), PageSize::Huge(HUGE as u64), 40 * HUGE);
-        assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
+        assert_eq!(placed.applied_placement().page_size, PageSize::Transparent);
         assert_eq!(found, BTreeMap::from([(node, 40 * UNIT)]));
     }
     let (placed, _) = place(&MemoryPolicy::Local, PageSize::Huge(64 << 10), HUGE);
-    assert_eq!(placed.actual_placement().page_size, PageSize::Transparent);
+    assert_eq!(placed.applied_placement().page_size, PageSize::Transparent);
     let said = logged::warnings();
     assert!(said.len() == 1 && said[0].starts_with("huge pages of 2 MiB are not available"), "{said:?}");
 }

@@ -103,9 +103,9 @@ pub fn replicated_anything() {
 
 pub fn scoped_interleave() {
     for over in [nodes(), two()] {
-        let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Interleave(over.clone())).expect("a policy");
+        let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(over.clone())).expect("a policy");
         let (_memory, found) = foreign();
-        assert_eq!(scoped.actual_policy(), &MemoryPolicy::Interleave(over.clone()));
+        assert_eq!(scoped.applied_policy(), &MemoryPolicy::Interleave(over.clone()));
         assert_eq!(found.pages_by_node.keys().copied().collect::<IdSet>(), over);
         // The guest's kernel uses huge pages without a request: the granularity is 2 MiB.
         let share = found.num_resident_pages() / over.len() as u64;
@@ -115,25 +115,26 @@ pub fn scoped_interleave() {
 
 pub fn scoped_bind() {
     for node in two().iter() {
-        let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
+        let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
         let (_memory, found) = foreign();
         assert_eq!(found.pages_by_node.keys().collect::<Vec<_>>(), [&node]);
         drop(scoped);
     }
-    let _preferred = ScopedMemoryPolicy::set(&MemoryPolicy::PreferredMany(two())).expect("a policy");
+    let _preferred = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::PreferredMany(two())).expect("a policy");
     let (_memory, found) = foreign();
     assert!(found.pages_by_node.keys().all(|&node| two().contains(node)), "{found}");
 }
 
 pub fn scoped_weights() {
     let weights: BTreeMap<u32, u32> = two().iter().zip([3, 1]).collect();
-    let error = ScopedMemoryPolicy::set(&MemoryPolicy::Weighted(weights.clone())).expect_err("weights of its own");
+    let error = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Weighted(weights.clone()))
+        .expect_err("weights of its own");
     assert!(matches!(error, Error::UnsupportedCustomWeights { .. }), "{error}");
     super::memory::with_kernel_weights(&weights, || {
         for policy in [MemoryPolicy::Weighted(weights.clone()), MemoryPolicy::KernelWeighted(two())] {
-            let scoped = ScopedMemoryPolicy::set(&policy).expect("a policy");
+            let scoped = ScopedMemoryPolicy::set_thread_policy(&policy).expect("a policy");
             let (_memory, found) = foreign();
-            assert_eq!(scoped.actual_policy(), &MemoryPolicy::KernelWeighted(two()));
+            assert_eq!(scoped.applied_policy(), &MemoryPolicy::KernelWeighted(two()));
             super::memory::shared(&found.pages_by_node, &weights, 1024);
         }
     });
@@ -145,9 +146,9 @@ pub fn scoped_nested() {
     let exact = |found: &PageResidence, node: u32| {
         assert!(found.pages_by_node.len() == 1 && found.pages_by_node[&node].abs_diff(on(node)[&node]) <= 1, "{found}");
     };
-    let outer = ScopedMemoryPolicy::set(&MemoryPolicy::Bind(IdSet::from([first]))).expect("a policy");
+    let outer = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([first]))).expect("a policy");
     exact(&foreign().1, first);
-    let inner = ScopedMemoryPolicy::set(&MemoryPolicy::Bind(IdSet::from([second]))).expect("a policy");
+    let inner = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([second]))).expect("a policy");
     exact(&foreign().1, second);
     drop(inner);
     exact(&foreign().1, first);
@@ -162,7 +163,7 @@ pub fn scoped_nested() {
 
 pub fn scoped_inherited() {
     let node = nodes().iter().last().expect("a node");
-    let scoped = ScopedMemoryPolicy::set(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
+    let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([node]))).expect("a policy");
     let found = std::thread::spawn(|| foreign().1).join().expect("a thread");
     assert_eq!(found.pages_by_node.keys().collect::<Vec<_>>(), [&node]);
     drop(scoped);

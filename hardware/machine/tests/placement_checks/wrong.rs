@@ -22,7 +22,7 @@ fn refused(policy: &MemoryPolicy) -> String {
     let asked = MemoryPlacement { policy: policy.clone(), page_size: PageSize::Base };
     let said = PlacedSlice::<u8>::new_zeroed(1, &asked).expect_err("a wrong ask").to_string();
     let nothing = PlacedSlice::<u8>::new_zeroed(0, &asked).expect_err("a wrong ask, even of nothing").to_string();
-    let scoped = ScopedMemoryPolicy::set(policy).expect_err("a wrong ask").to_string();
+    let scoped = ScopedMemoryPolicy::set_thread_policy(policy).expect_err("a wrong ask").to_string();
     assert_eq!((&said, &said), (&scoped, &nothing));
     said
 }

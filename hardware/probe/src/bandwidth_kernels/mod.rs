@@ -34,12 +34,12 @@ pub enum InstructionSet {
 impl InstructionSet {
     /// The widest instruction set that this machine supports.
     pub(crate) fn widest_supported() -> InstructionSet {
-        let all = InstructionSet::all_supported();
+        let all = InstructionSet::supported_instruction_sets();
         all.last().copied().unwrap_or(InstructionSet::Scalar)
     }
 
     /// All instruction sets that this machine supports, the widest last.
-    pub(crate) fn all_supported() -> Vec<InstructionSet> {
+    pub(crate) fn supported_instruction_sets() -> Vec<InstructionSet> {
         #[cfg(target_arch = "x86_64")]
         {
             let mut all = vec![InstructionSet::Scalar];
@@ -176,7 +176,7 @@ mod tests {
         for kernel in BandwidthKernel::ALL_KERNELS {
             for (length, offset) in LENGTHS.into_iter().flat_map(|l| (0..9).map(move |o| (l, o))) {
                 let expected = passed(kernel, InstructionSet::Scalar, length, offset);
-                for with in InstructionSet::all_supported() {
+                for with in InstructionSet::supported_instruction_sets() {
                     let found = passed(kernel, with, length, offset);
                     assert_eq!(found, expected, "{kernel:?} {with:?} of {length} at {offset}");
                 }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_stream_kernels_are_those_of_stream() {
-        for with in InstructionSet::all_supported() {
+        for with in InstructionSet::supported_instruction_sets() {
             let [a, b, c] = numbers(65, 0);
             let zip = |x: &[f64], y: &[f64], f: fn(f64, f64) -> f64| -> Vec<f64> {
                 x.iter().zip(y).map(|(x, y)| f(*x, *y)).collect()

@@ -139,10 +139,10 @@ impl MeasurementBuffers {
             page_size: if pages == BufferPageKind::Huge { PageSize::Transparent } else { PageSize::Base },
         };
         let placed: PlacedSlice<T> = PlacedSlice::new_zeroed(elements, &asked)?;
-        if placed.actual_placement().page_size != asked.page_size {
+        if placed.applied_placement().page_size != asked.page_size {
             self.add_warning(format!(
                 "memory with {asked} was given in {} instead: its results are for this page size",
-                placed.actual_placement().page_size
+                placed.applied_placement().page_size
             ));
         }
         let bytes = size_of_val(&placed[..]) as u64;

@@ -163,11 +163,11 @@ impl RecordWriter<'_> {
         masks: &mut MismatchMasks,
     ) {
         let view = &self.view;
-        let contig = view.contig_index_at(place.start());
+        let contig = view.contig_index_at(place.ref_start());
         out.contig = contig as i32;
-        out.position = (place.start() - view.contigs[contig].start) as i32;
+        out.position = (place.ref_start() - view.contigs[contig].start) as i32;
         out.reverse = place.reverse;
-        out.ref_span_bp = (place.end() - place.start()) as i32;
+        out.ref_span_bp = (place.ref_end() - place.ref_start()) as i32;
         out.cigar.clear();
         out.md_text.clear();
         let (from, to) = (usize::from(place.from), usize::from(place.to));
@@ -185,7 +185,7 @@ impl RecordWriter<'_> {
             out.cigar.push(((length - to) as u32) << 4 | SOFT_CLIP);
         }
         let strand = mapped.packed.read_strand(number, place.reverse);
-        let ambiguous_ranges = view.ambiguous_ranges_in(place.start()..place.end());
+        let ambiguous_ranges = view.ambiguous_ranges_in(place.ref_start()..place.ref_end());
         if place.num_cigar_ops == 0 && ambiguous_ranges.is_empty() {
             mask_and_count_mismatches(view.words, place.left, strand, masks);
             let (mut last, mut n) = (from, 0);
@@ -213,7 +213,7 @@ impl RecordWriter<'_> {
                 _ => BASE_LETTERS[usize::from(base_code_at(strand.words, at))],
             }
         };
-        let (mut at, mut target, mut equal) = (from, place.start(), 0);
+        let (mut at, mut target, mut equal) = (from, place.ref_start(), 0);
         out.edit_distance = 0;
         for &operation in out.cigar.iter().filter(|&operation| operation & 15 != SOFT_CLIP) {
             let n = (operation >> 4) as usize;
@@ -450,7 +450,10 @@ impl RecordWriter<'_> {
             let rival = |(i, place): (usize, &Placement)| {
                 let here = if report.best_of_same_bases.is_empty() || self.options.report_all {
                     let reported = report.segments.iter().any(|piece| piece.place == i);
-                    !reported && !place.is_on_alt && !best.is_on_alt && !place.covers_different_bases(best, length)
+                    !reported
+                        && !place.is_on_alt
+                        && !best.is_on_alt
+                        && !place.covers_mostly_different_bases(best, length)
                 } else {
                     i != own && report.best_of_same_bases[i] == own
                 };

@@ -190,7 +190,7 @@ pub(super) struct ContainerHeader {
 
 impl ContainerHeader {
     /// Appends the encoded header with its checksum.
-    pub(super) fn write_header(self, out: &mut Vec<u8>) {
+    pub(super) fn write_container_header(self, out: &mut Vec<u8>) {
         let begin = out.len();
         out.extend_from_slice(&(self.bytes as i32).to_le_bytes());
         self.span.write_span(out);

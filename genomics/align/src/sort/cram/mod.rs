@@ -175,7 +175,7 @@ fn file_header(text: &str, version: CramVersion) -> Vec<u8> {
         blocks: 1,
         slice_offset: None,
     }
-    .write_header(&mut out);
+    .write_container_header(&mut out);
     out.extend_from_slice(&block);
     out
 }
@@ -267,7 +267,7 @@ fn fill_batches(
             let moves = sequence.is_some_and(|sequence| sequence != record.sequence_index());
             if records == MAX_CONTAINER_RECORDS
                 || bases >= MAX_CONTAINER_BASES
-                || (records > 0 && at + record.bytes().len() > MAX_CONTAINER_RECORD_BYTES)
+                || (records > 0 && at + record.encoded_bytes().len() > MAX_CONTAINER_RECORD_BYTES)
                 || (moves && records >= MIN_CONTAINER_RECORDS)
             {
                 left.extend_from_slice(&batch.data[at..]);
@@ -277,7 +277,7 @@ fn fill_batches(
             sequence = Some(record.sequence_index());
             records += 1;
             bases += record.num_bases();
-            at += record.bytes().len();
+            at += record.encoded_bytes().len();
         }
         if records == 0 {
             break;

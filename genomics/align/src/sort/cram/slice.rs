@@ -87,7 +87,7 @@ impl<'a> ContainerEncoder<'a> {
         let mut at = 0;
         while at < data.len() {
             let record = Record::from_valid_bytes(&data[at..]);
-            at += record.bytes().len();
+            at += record.encoded_bytes().len();
             records.push(record);
         }
         let mates = link_mates(&records);
@@ -142,7 +142,7 @@ impl<'a> ContainerEncoder<'a> {
             blocks: ids.len() + 3,
             slice_offset: Some(landmark),
         };
-        container.write_header(out);
+        container.write_container_header(out);
         out.extend_from_slice(&self.blocks);
         Ok(())
     }

@@ -41,7 +41,7 @@ pub struct ReadGroupLibraries(HashMap<Vec<u8>, u16>);
 impl ReadGroupLibraries {
     /// Reads the libraries from the `LB` fields of the `@RG` lines of a SAM header. Read groups without `LB` and
     /// reads without a read group form one more library.
-    pub fn from_header(sam: &str) -> ReadGroupLibraries {
+    pub fn from_sam_header(sam: &str) -> ReadGroupLibraries {
         let mut numbers: HashMap<&str, u16> = HashMap::new();
         let mut groups = HashMap::new();
         for line in sam.lines().filter(|l| l.starts_with("@RG\t")) {
@@ -99,7 +99,7 @@ impl BlockReadEnds {
     }
 
     /// Returns the items of the pairs and of the single reads, each sorted by key.
-    pub(crate) fn into_sorted(self) -> BlockReadEnds {
+    pub(crate) fn into_sorted_read_ends(self) -> BlockReadEnds {
         BlockReadEnds {
             pairs: sort_items_by_key::<PairEnds>(&self.pairs),
             singles: sort_items_by_key::<SingleReadEnd>(&self.singles),

@@ -222,7 +222,13 @@ impl TablePageReader {
         let pages = (pages.max(1) as u64).min(self.num_pages().max(1));
         let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
         let raw = UncheckedPages::allocate(pages as usize).map_err(memory)?;
-        Ok(EntryBatchReader { scan: self, raw, pages_per_batch: pages, next_page: 0, page_first_keys: Vec::new() })
+        Ok(EntryBatchReader {
+            page_reader: self,
+            raw,
+            pages_per_batch: pages,
+            next_page: 0,
+            page_first_keys: Vec::new(),
+        })
     }
 
     /// Checks the pages in `raw` and appends their entries to `batch`. `firsts` has the first keys of these pages
@@ -286,7 +292,7 @@ impl TablePageReader {
 /// Reads all entries of a table in key order, several pages at a time.
 #[derive(Debug)]
 pub struct EntryBatchReader<'s> {
-    scan: &'s TablePageReader,
+    page_reader: &'s TablePageReader,
     raw: UncheckedPages,
     pages_per_batch: u64,
     next_page: u64,
@@ -304,12 +310,12 @@ impl EntryBatchReader<'_> {
     /// As for [`TablePageReader::unpack_entries`].
     pub fn next_batch<V: Pod>(&mut self, batch: &mut EntryBatch<V>) -> Result<(), Error> {
         batch.remove_all_entries();
-        let all = self.scan.num_pages();
+        let all = self.page_reader.num_pages();
         let end = (self.next_page + self.pages_per_batch).min(all);
         self.page_first_keys.clear();
-        self.scan.read_first_keys(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
-        self.scan.read_pages(self.next_page..end, &mut self.raw)?;
+        self.page_reader.read_first_keys(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
+        self.page_reader.read_pages(self.next_page..end, &mut self.raw)?;
         self.next_page = end;
-        self.scan.unpack_entries(&self.raw, &self.page_first_keys, batch)
+        self.page_reader.unpack_entries(&self.raw, &self.page_first_keys, batch)
     }
 }

@@ -69,7 +69,7 @@ pub struct UnalignedTemplate<'a> {
 }
 
 /// A value that contains a read pair to be aligned.
-pub trait HasTemplate {
+pub trait HasUnalignedTemplate {
     /// Returns the read pair to be aligned.
     fn template(&self) -> UnalignedTemplate<'_>;
 }
@@ -126,7 +126,7 @@ pub struct BamHeader<'a> {
 ///
 /// # Errors
 /// A file cannot be written, BAM cannot hold a record, or an item of `batches` is an error.
-pub fn align_and_write_bam<T: HasTemplate + Sync, E: From<Error>>(
+pub fn align_and_write_bam<T: HasUnalignedTemplate + Sync, E: From<Error>>(
     path: &Path,
     bam_header: &BamHeader<'_>,
     batches: impl IntoIterator<Item = Result<Vec<T>, E>>,
@@ -240,7 +240,7 @@ struct MappedTemplate<T> {
     aligned_nearby: [bool; 2],
 }
 
-impl<T: HasTemplate> MappedTemplate<T> {
+impl<T: HasUnalignedTemplate> MappedTemplate<T> {
     /// Sequences of the mates that still have to be searched for in the whole reference.
     fn unaligned_mates(some: &[MappedTemplate<T>]) -> Vec<&[u8]> {
         let mates = some
@@ -290,7 +290,7 @@ impl TemplateMapper<'_> {
     }
 
     /// Encodes templates with their hits and pushes the records to the sorter.
-    fn push_records<T: HasTemplate + Sync>(&mut self, all: &[MappedTemplate<T>]) -> Result<(), Error> {
+    fn push_records<T: HasUnalignedTemplate + Sync>(&mut self, all: &[MappedTemplate<T>]) -> Result<(), Error> {
         let &mut TemplateMapper { bam_header, sam_header, .. } = self;
         let chunks: Vec<_> = all.chunks(TEMPLATES_PER_CHUNK).collect();
         let encode = |(): &mut (), i: usize| {
@@ -308,7 +308,7 @@ impl TemplateMapper<'_> {
 
     /// Searches for templates near their expected positions and pushes their records. Moves templates to `unplaced`
     /// that allow a search in the whole reference and have a mate that does not align near its expected positions.
-    fn map_near_expected<T: HasTemplate + Sync>(
+    fn map_near_expected<T: HasUnalignedTemplate + Sync>(
         &mut self,
         all: Vec<T>,
         unplaced: &mut Vec<MappedTemplate<T>>,
@@ -316,7 +316,7 @@ impl TemplateMapper<'_> {
         let mut all = all.into_iter();
         while all.len() > 0 {
             let some: Vec<T> = all.by_ref().take(TEMPLATES_PER_LOCAL_SCAN).collect();
-            let templates: Vec<UnalignedTemplate<'_>> = some.iter().map(HasTemplate::template).collect();
+            let templates: Vec<UnalignedTemplate<'_>> = some.iter().map(HasUnalignedTemplate::template).collect();
             let regions = search_regions(&templates, self.bam_header.reference);
             let near = ReferenceScan { regions: Some(&regions), ..*self.scan };
             let mut hits = self.find_hits(&mate_sequences(&templates), &near);
@@ -344,7 +344,10 @@ impl TemplateMapper<'_> {
 
     /// Searches the whole reference for the mates that do not align near the expected positions, and pushes the
     /// records.
-    fn map_genome_wide<T: HasTemplate + Sync>(&mut self, mut unplaced: Vec<MappedTemplate<T>>) -> Result<(), Error> {
+    fn map_genome_wide<T: HasUnalignedTemplate + Sync>(
+        &mut self,
+        mut unplaced: Vec<MappedTemplate<T>>,
+    ) -> Result<(), Error> {
         for some in unplaced.chunks_mut(TEMPLATES_PER_GENOME_SCAN) {
             let mut hits = self.find_hits(&MappedTemplate::unaligned_mates(some), self.scan);
             for one in some.iter_mut() {

@@ -237,7 +237,7 @@ impl<E: Engine> LoadedIndex<E> {
             });
             loaded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        let spread = |policy| load_under(&|| ScopedMemoryPolicy::set(&policy)).map(LoadedIndex::Single);
+        let spread = |policy| load_under(&|| ScopedMemoryPolicy::set_thread_policy(&policy)).map(LoadedIndex::Single);
         match placement {
             IndexPlacement::Local => load_under(&ScopedMemoryPolicy::prefer_current_node)
                 .map(collapse_into_huge_pages)
