@@ -63,8 +63,7 @@ impl GpuOptions {
         threads: usize,
         memory: u64,
     ) -> anyhow::Result<Devices> {
-        let count_kmers =
-            || Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, k).kmers);
+        let count_kmers = || Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, k).kmers);
         self.select_devices(count_kmers, threads, memory)
     }
 
@@ -81,7 +80,12 @@ impl GpuOptions {
         Ok(if devices.is_empty() { format!("none: {why}") } else { why })
     }
 
-    fn select_devices(&self, count_kmers: impl FnOnce() -> anyhow::Result<u64>, threads: usize, memory: u64) -> anyhow::Result<Devices> {
+    fn select_devices(
+        &self,
+        count_kmers: impl FnOnce() -> anyhow::Result<u64>,
+        threads: usize,
+        memory: u64,
+    ) -> anyhow::Result<Devices> {
         let (why, devices) = match &self.gpu {
             GpuChoice::Off => return Ok(Devices::default()),
             // No device was requested and the machine has none.

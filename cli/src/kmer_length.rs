@@ -21,10 +21,7 @@ const MIN_READ_BP: u64 = 30;
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn choose_kmer_length(
-    given: Option<u32>,
-    lanes: &[Lane],
-) -> anyhow::Result<(u32, Option<ResultWarning>)> {
+pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> anyhow::Result<(u32, Option<ResultWarning>)> {
     let ReadEstimate { bases, reads, .. } = match given {
         Some(k) => return Ok((k, None)),
         None => ReadEstimate::estimate_lanes(lanes)?,

@@ -46,13 +46,8 @@ where
 {
     check_params(params)?;
     let kmers =
-<<<<<<< HEAD
         params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
-    let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
-=======
-        params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
->>>>>>> names3
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
     let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
@@ -113,14 +108,11 @@ impl<const S: usize> ScatteredReads<S> {
     /// reads of the lanes.
     pub(crate) fn plan_memory_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
         check_params(params)?;
-        let kmers =
-<<<<<<< HEAD
-            params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
-        let demand = MemoryDemand::for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
-=======
-            params.estimate_kmers_of_lanes(lanes).expected_kmers_per_partition(params.partition.num_partitions()).kmers;
+        let kmers = params
+            .estimate_kmers_of_lanes(lanes)?
+            .expected_kmers_per_partition(params.partition.num_partitions())
+            .kmers;
         let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::SortableKmers);
->>>>>>> names3
         Ok(MemoryPlan::divide_memory(&demand, params.memory_for_threads()))
     }
 

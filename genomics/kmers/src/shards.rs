@@ -50,13 +50,8 @@ impl ShardKmerIndex {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
         check_params(params)?;
-<<<<<<< HEAD
-        let demand = MemoryDemand::for_count::<2>(
-            params.estimate_kmers_of_lanes(lanes)?.kmers,
-=======
         let demand = MemoryDemand::demand_for_count::<2>(
-            params.estimate_kmers_of_lanes(lanes).kmers,
->>>>>>> names3
+            params.estimate_kmers_of_lanes(lanes)?.kmers,
             params.threads,
             KmerDelivery::Roots,
         );

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use genuma_work::ProgressCounters;
 use genuma_work::publish::AtomicFile;
 
+use crate::compression::DecompressError;
 use crate::error::{ByteForDisplay, Error, FastaLineFault, FileFault, SequenceNameFault};
 use crate::fastq::{detect_unsupported_content, is_iupac};
-use crate::compression::DecompressError;
 use crate::inflate::{Decompressor, FileReadOptions};
 
 /// Number of bytes per read call.

@@ -13,9 +13,9 @@ mod record;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
+use crate::compression::DecompressError;
 use crate::error::{ByteForDisplay, Error, FileFault, RecordFault};
 use crate::file_span::FileSpan;
-use crate::compression::DecompressError;
 use crate::inflate::{Decompressor, FileReadOptions};
 use crate::pipe::is_stdin;
 use genuma_work::ProgressCounters;

@@ -168,7 +168,9 @@ impl FrequencyReader<'_> {
                 Ok(ControlFlow::Break(()))
             },
             |line, format, damage| {
- let fault = KnownVariantsFault::Compressed(format, damage); Error::KnownVariants { path: path.into(), line, fault }},
+                let fault = KnownVariantsFault::Compressed(format, damage);
+                Error::KnownVariants { path: path.into(), line, fault }
+            },
         )?;
         if !has_lines {
             return Err(self.error_at(1, KnownVariantsFault::NotVcf));
@@ -206,7 +208,9 @@ impl FrequencyReader<'_> {
                 self.add_record(line).map_err(|fault| self.error_at(number, fault))
             },
             |line, format, damage| {
- let fault = KnownVariantsFault::Compressed(format, damage); Error::KnownVariants { path: path.into(), line, fault }},
+                let fault = KnownVariantsFault::Compressed(format, damage);
+                Error::KnownVariants { path: path.into(), line, fault }
+            },
         )?;
         match first_contig {
             Some(example) if !has_shared_contig => Err(self.error_at(0, KnownVariantsFault::NoSharedContig(example))),

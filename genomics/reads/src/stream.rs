@@ -535,7 +535,7 @@ impl<'a> BatchWriter<'a> {
     }
 
     fn push_mates(&mut self, places: [FastqRecordPosition<'_>; 2]) -> Result<(), StopReason> {
-        let records = places.map(|place| place.parse());
+        let records = places.map(|place| place.split_into_fields());
         let name = check_mates(places, records.each_ref())?;
         records.iter().for_each(|record| self.push_record(name, record));
         self.send_if_full()
@@ -543,7 +543,7 @@ impl<'a> BatchWriter<'a> {
 
     fn write_singles(&mut self, mut reads: RecordReader<'_>) -> Result<(), StopReason> {
         while reads.advance()? {
-            let record = reads.position().parse();
+            let record = reads.position().split_into_fields();
             self.push_record(record.first_word, &record);
             self.send_if_full()?;
         }

@@ -379,7 +379,8 @@ fn lane_formats_are_recognised_by_file_contents() {
     });
     let estimate = ReadEstimate::estimate_lanes(&lanes).unwrap();
     assert_eq!((estimate.bases, estimate.reads), (bases as u64, reads as u64));
-    let whole = ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]).unwrap();
+    let whole =
+        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]).unwrap();
     assert!(estimate.packed_bytes.abs_diff(whole.packed_bytes) < whole.packed_bytes / 8, "{estimate:?} {whole:?}");
     let sharding = split_into_shards(&lanes, 4).unwrap();
     assert_eq!(sharding.shards.len(), 1);

@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::bgzf;
-use crate::error::{Error, FileFault, RecordFault};
 use crate::compression::DecompressError;
+use crate::error::{Error, FileFault, RecordFault};
 use crate::inflate::{Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
