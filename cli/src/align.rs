@@ -76,15 +76,15 @@ impl From<IndexPlacement> for IndexPlacementRequest {
 
 /// Align reads to a reference.
 ///
-/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. The records have the
-/// fields and tags of bwa mem. -o x.bam and -o x.cram write records sorted by coordinate, with an index, as
-/// `samtools sort` does. --mark-duplicates adds the flags of `samtools fixmate -m | samtools sort | samtools markdup` in
-/// the same pass.
+/// Writes SAM in the order of the reads to standard output, or to a file with -o x.sam. The records have the fields and
+/// tags of bwa mem. -o x.bam and -o x.cram write records sorted by coordinate, with an index, as `samtools sort` does.
+/// --mark-duplicates sets flag 0x400 as `samtools markdup` does after `fixmate -m`, separately for each library (LB),
+/// in the same pass.
 ///
-/// Reads are FASTQ or FASTA, plain, gzipped or BGZF; `-` is standard input. One file is a lane of single reads. Two
-/// files are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ, VBQ or BQ file is a lane of
-/// its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has them.
-/// The reads of one lane do not influence those of another.
+/// Reads are FASTQ or FASTA, plain or compressed; `-` is standard input. One file is a lane of single reads. Two files
+/// are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ, VBQ or BQ file is a
+/// lane of its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has
+/// them. The reads of one lane do not influence those of another.
 ///
 /// Index the reference once with `genuma index`. The same reads give the same records, whatever the number of
 /// threads, the memory and the placement.
@@ -101,7 +101,7 @@ impl From<IndexPlacement> for IndexPlacementRequest {
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]
 pub(crate) struct Args {
-    /// Reference genome, plain or gzipped FASTA, next to the index that `genuma index` wrote
+    /// Reference genome, plain or compressed FASTA, next to the index that `genuma index` wrote
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
     /// Reads: one FASTQ file of single reads, or files in the order read 1, read 2 of the first lane, read 1, read 2 of the
@@ -118,8 +118,9 @@ pub(crate) struct Args {
     /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
-    /// Copy these tags from BAM and CRAM reads to their records, such as RX,QX,MM,ML; or all: every tag except those listed
-    /// in the guide; of aligned input, name the tags instead [default: none]
+    /// Copy these tags from BAM and CRAM reads to their records, such as RX,QX,MM,ML. `all` copies every tag except
+    /// those that genuma writes itself and some others (list in docs/guide/align.md); with input that is already
+    /// aligned, name the tags, because `all` would also copy tags of the earlier aligner [default: none]
     #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse_tag_list, help_heading = "Input")]
     tags: Option<CarriedTags>,
     /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
@@ -144,7 +145,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
     /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
-    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they are
+    /// logged at the end and written to --json
     #[arg(long, help_heading = "Output")]
     counters: bool,
     /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
@@ -182,7 +184,7 @@ enum CramVersionArg {
     /// For every program that reads CRAM
     #[value(name = "3.0")]
     V3_0,
-    /// Smaller read names and tags; for htslib 1.12, htsjdk 4.3 and later, not GATK 4.6.2
+    /// Smaller read names and tags; needs htslib 1.12 or htsjdk 4.3, or later. GATK 4.6.2 cannot read it
     #[value(name = "3.1")]
     V3_1,
 }
@@ -296,8 +298,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the measured memory latency between nodes, and the read bandwidth of each node from its own CPUs. By these
-/// the placement of the index is chosen.
+/// Returns the memory latency between nodes and the read bandwidth of each node from its own CPUs, to place the index.
 fn node_measurements(profile: &MachineProfile) -> NodeMemoryMeasurements {
     let nodes = profile.topology.allowed_memory_nodes();
     let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
@@ -551,8 +552,7 @@ impl AlignRun<'_> {
         named.map_or_else(|| file().unwrap_or_default().to_string_lossy().into_owned(), str::to_owned)
     }
 
-    /// Aligns the reads, sorts the records, and writes them with `write`. Returns summary and time of aligning, and
-    /// summary and time of sorting.
+    /// Aligns the reads, sorts the records, and writes them with `write`. Returns summary and time of both stages.
     fn align_and_sort<E: Engine>(
         &self,
         workers: &AlignWorkerPool<'_, E>,

@@ -38,8 +38,22 @@ pub(crate) fn log_record_counts_of_lane(file: &str, tally: &RecordCounts) {
             "{file}: {n} {what} and were left out with their mates; check that --umi describes the reads of this file"
         );
     }
-    for (what, n) in tally.describe_missing_data_counts() {
-        warn!("{file}: {n} {what}; check that the file has all reads of the sample, with all their bases");
+    let (what, n) =
+        tally.mate_missing.description_with_example_and_count("reads whose mate is not in the file, used without it");
+    if n > 0 {
+        warn!("{file}: {n} {what}; check that the file has all reads of the sample");
+    }
+    let reads = records.saturating_sub(secondary + supplementary);
+    let (what, n) = tally.hard_clipped.description_with_example_and_count("reads are hard-clipped");
+    if n > 0 {
+        warn!(
+            "{file}: {n} of {reads} {what}: their clipped bases are not in the file, so they cannot be aligned or \
+             support variants. Use the original FASTQ or BAM files"
+        );
+    }
+    let (what, n) = tally.without_bases.description_with_example_and_count("reads have no bases, only SEQ `*`");
+    if n > 0 {
+        warn!("{file}: {n} of {reads} {what}, and contribute nothing. Use the original FASTQ or BAM files");
     }
 }
 

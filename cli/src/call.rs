@@ -48,7 +48,7 @@ use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::SAM_PLATFORMS;
-use result_check::BlockingWarningRule;
+use result_check::{BlockingWarningRule, WithheldResults};
 use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
@@ -64,14 +64,18 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 /// Call somatic variants from tumour and normal reads.
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
-/// comparing the k-mers of both samples. Reads are not aligned. Input is paired FASTQ, plain or gzipped,
-/// or BAM, CRAM, CBQ, VBQ or BQ in any order, whose alignments are ignored. Reads may have any length from
-/// k up, and the samples may differ in depth and read length. An input file may be a pipe, or `-` for
+/// comparing the k-mers of both samples. Reads are not aligned.
+///
+/// Input is FASTQ, plain or compressed (gzip, BGZF, bzip2, xz, zstd): two files per lane, one
+/// interleaved file (--interleaved) or single reads (--single); or BAM, CRAM, CBQ, VBQ or BQ with
+/// records in any order. Alignments in BAM and CRAM are ignored. Reads may have any length from k up,
+/// and the samples may differ in depth and read length. An input file may be a pipe, or `-` for
 /// standard input, if the work folder has room for packed reads (a compact copy of the input).
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz     all calls, with index; FILTER is PASS, or the reasons why a call fails
-///   contigs.fa         the assembled alleles
+///   contigs.fa         the assembled sequences: each tumour allele (t1, named in INFO/CONTIG) with the
+///                      sequence of the normal (n1)
 ///   supporting.bam     the reads that support the calls, with index (only with --reference)
 ///   summary.json       parameters, depths, counts, time and memory
 ///   report.html        the calls and the reads behind them: open it in a browser
@@ -99,9 +103,10 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) tumor: TumourReadFileOptions<true>,
-    /// Reads of the normal sample of the same person, given in the same way. Without it the call is tumour-only: the
-    /// reference takes the place of the normal, and --reference is needed. Germline variants are then distinguished from somatic
-    /// ones by their allele fraction and by --known, so that calls are less certain
+    /// Reads of the normal sample of the same person, as files in the same order as for --tumor, all of one sample;
+    /// without NAME= (see --normal-name). Without --normal the call is tumour-only: the reference takes the place of
+    /// the normal, and --reference is needed. Germline variants are then distinguished from somatic ones by their
+    /// allele fraction and by --known, so that calls are less certain
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     pub(crate) normal: Vec<PathBuf>,
     /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
@@ -110,17 +115,17 @@ pub(crate) struct Args {
     /// Name of the only tumour; NAME= before its first file does the same
     #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
     pub(crate) tumor_name: Option<String>,
-    /// Sequencing platform of the reads: PL of the read groups in supporting.bam [default: the PL of BAM or CRAM input;
-    /// else none]
+    /// Sequencing platform of the reads, one of the PL values of SAM, such as ILLUMINA, IONTORRENT or DNBSEQ: PL of the
+    /// read groups in supporting.bam [default: the PL of BAM or CRAM input; else none]
     #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
     platform: Option<String>,
     #[command(flatten)]
     pub(crate) layout: ReadLayoutOptions,
-    /// Reference genome, plain or gzipped FASTA, no index needed. Without it calls are placed on the assembled contigs
-    /// of the normal
+    /// Reference genome, plain or compressed FASTA, no index needed. CRAM input is decoded with it. Without --reference
+    /// CHROM and POS of a call refer to a sequence of the normal in contigs.fa (n1)
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     pub(crate) reference: Option<PathBuf>,
-    /// Sequences to screen both samples for, in addition to the reference, such as viruses: plain or gzipped FASTA.
+    /// Sequences to screen all samples for, in addition to the reference, such as viruses: plain or compressed FASTA.
     /// summary.json reports how much of each sequence the samples contain
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
@@ -128,21 +133,23 @@ pub(crate) struct Args {
     /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     pub(crate) panel: Option<PathBuf>,
-    /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a tabix
-    /// index makes it fast. Alleles that are common in the population need more evidence against a germline origin,
-    /// alleles that are not listed need less. Most useful if the normal has a depth below 15x
+    /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a
+    /// tabix index makes it fast. Alleles that are common in the population need more evidence against a germline
+    /// origin, alleles that are not listed need less. Needed in practice without --normal; also useful if the normal
+    /// has a depth below 15x
     #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
     known: Option<PathBuf>,
     /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the reference. The
     /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
     #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
     gff: Option<PathBuf>,
-    /// Mutational signatures, such as those of COSMIC: text file of the probabilities of the 96 contexts. The report and
-    /// summary.json then have the share of the SNVs that each signature explains
+    /// Mutational signatures: the tab-separated file of COSMIC for your reference (a row for each context such as
+    /// `A[C>A]A`, a column for each signature). The report and summary.json then have the share of the SNVs that each
+    /// signature explains. Signatures are fitted only from 500 SNVs on
     #[arg(long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     signatures: Option<PathBuf>,
-    /// Target intervals of an exome or a panel of genes: BED, plain or gzipped, or a Picard interval list. Calls outside
-    /// the targets and their padding are not written. The depth of each target is reported
+    /// Target intervals of an exome or a panel of genes: BED or a Picard interval list, plain or compressed. Calls
+    /// outside the targets and their padding are not written. The depth of each target is reported
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     targets: Option<PathBuf>,
     /// Number of bases by which each target is extended on both sides [default: 100, which is usual for interval
@@ -153,15 +160,16 @@ pub(crate) struct Args {
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: PathBuf,
-    /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. Genes and consequences are
-    /// those of --gff, without it Unknown
+    /// Also write small variants with FILTER PASS as MAF, for programs that do not read VCF. Genes and consequences
+    /// come from --gff; without --gff these columns contain `Unknown`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     maf: Option<PathBuf>,
     /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
     /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
-    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they are
+    /// logged at the end and written to summary.json
     #[arg(long, conflicts_with = "plan", help_heading = "Output")]
     counters: bool,
     /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
@@ -176,9 +184,10 @@ pub(crate) struct Args {
     #[arg(long, alias = "panel-least", value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
     pub(crate) panel_min_samples: Option<u32>,
 
-    /// Write the results although the reference is wrong, the samples come from two people, or tumour and normal were
-    /// swapped. The warning is then written to the VCF header, to summary.json and to the report. Without this option
-    /// genuma writes no results in these cases, and the exit code is 1
+    /// Write the results although a warning withholds them: wrong or incomplete reference, CRAM made with another
+    /// reference, two people, tumour and normal swapped, another species, a sample with a depth below 4, or reads
+    /// shorter than 30 bases on average. With --resume, finished units are not computed again. The warning is then in
+    /// the VCF header, summary.json and report. Without --force the exit code is 1 in these cases
     #[arg(long, help_heading = "Output")]
     force: bool,
     /// Treat every warning about the inputs or the result as an error: no results are written and the exit code is 1
@@ -221,24 +230,28 @@ pub(crate) struct Args {
     /// again. Inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
-    /// Do not call: print the time, memory and disk space that this call will need, as `genuma plan` does with the same
-    /// arguments. The exit code is 1 if the call does not fit
+    /// Do not call: print the time, memory and disk space that this call will need (for input sizes instead of files
+    /// see `genuma plan`). The exit code is 1 if the call does not fit
     #[arg(long, conflicts_with_all = ["plan", "resume"], help_heading = "Resources")]
     pub(crate) dry_run: bool,
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
-    /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --threads
-    /// and --memory are those of one task [default: 4 threads, or all CPUs if there are fewer; 16G]
+    /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
+    /// --bedpe and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
+    /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task
+    /// [default: 4 threads, or all CPUs if there are fewer; 16G]
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
     plan: Option<String>,
-    /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of stretches of
-    /// plain or BGZF files [default: one for each 25 Gbases]
+    /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of
+    /// lanes. Plain or BGZF FASTQ files are cut; otherwise compressed FASTQ, BAM, CRAM, CBQ, VBQ and BQ files stay
+    /// whole [default: one for each 25 Gbases, 2 to 256]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "Distributed call")]
     shards: Option<u32>,
     /// Number of partitions of the k-mers; each is counted by a task of its own [default: the number of shards]
     #[arg(long, alias = "parts", value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "Distributed call")]
     partitions: Option<u32>,
-    /// Also write submit.sh, a script that submits each step to Slurm as an array job
+    /// Also write submit.sh into the run store, which must be a folder that all machines can access; `sh
+    /// STORE/submit.sh` submits each step to Slurm as an array job
     #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
 }
@@ -347,7 +360,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             log_warnings(&outcome.warnings);
             log_result(outcome, &args.out, start);
         }
-        Err(_) if work.keep_only_resumable() => warn!("{}", folder::resume_hint(&job.store.work_folder)),
+        Err(error) if work.keep_only_resumable() => {
+            let hint = match error.is::<WithheldResults>() {
+                true => folder::withheld_results_hint(&job.store.work_folder),
+                false => folder::resume_hint(&job.store.work_folder),
+            };
+            warn!("{hint}");
+        }
         Err(_) => {}
     }
     drop(undivided);
@@ -484,7 +503,8 @@ fn find_read_length_warnings(job: &CallJob) -> anyhow::Result<Vec<ResultWarning>
     let warn = |(sample, length): (usize, &usize)| {
         let (name, normal) = (job.samples.display_name(sample), lengths[0]);
         let message = format!(
-            "reads are {length} bp long in the {name} and {normal} bp in the normal; check that the files are right"
+            "reads are {length} bp long in the {name} and {normal} bp in the normal: this is allowed, and calls are \
+             made as usual; check that no file of another sample was given"
         );
         ResultWarning::new(WarningTopic::ReadLengths, message)
     };

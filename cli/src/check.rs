@@ -30,11 +30,12 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
-/// Reports whether the samples come from one person, the contamination of each sample with DNA of other people, purity
-/// and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA damage. All results but
-/// purity, ploidy and LOH need only the reads, without alignment or reference, for any species. Shallow samples are enough to
-/// compare people; the other estimates need more depth, and are reported as unknown where the depth is too low. `genuma
-/// call` reports the same and more.
+/// Prints to standard output whether the samples come from one person, the contamination of each sample with DNA of
+/// other people, purity and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA
+/// damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any species.
+/// Shallow samples are enough to compare people; the other estimates need more depth, and are reported as unknown where
+/// the depth is too low. `genuma call` reports the same and more. The exit code is 0 also if the samples come from two
+/// people: evaluate the file of --json.
 ///
 /// Memory: up to 2.2 GB for one tumour, less for genomes of under 160 Mbp, and up to 1.5 GB for each further tumour. There is no option
 /// `--memory`, because the estimates depend on the number of k-mers that are counted.
@@ -50,13 +51,15 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 pub(crate) struct Args {
     #[command(flatten)]
     tumor: TumourReadFileOptions<true>,
-    /// Reads of the normal sample of the same person, given in the same way
+    /// Reads of the normal sample of the same person, as files in the same order as for --tumor, all of one sample;
+    /// without NAME=
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutOptions,
-    /// Reference genome, plain or gzipped FASTA. Purity, ploidy and LOH need it: it shows which sites are neighbours in
-    /// the genome and thus have the same copy number. The whole genome is held in memory, a byte for each base
+    /// Reference genome, plain or compressed FASTA. CRAM input is decoded with it. Purity, ploidy and LOH need it: it
+    /// shows which sites are neighbours in the genome and thus have the same copy number. The whole genome is held in
+    /// memory, a byte for each base
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

@@ -42,9 +42,9 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
 /// Count the k-mers of one sample, or of several samples jointly.
 ///
 /// A k-mer and its reverse complement are counted together, as the alphabetically smaller of the two
-/// (canonical k-mer). K-mers with letters other than A, C, G and T are skipped. Reads are FASTQ, plain,
-/// gzipped or BGZF, or BAM, CRAM, CBQ, VBQ or BQ. Files are counted
-/// independently: mate files need not be paired.
+/// (canonical k-mer). K-mers with letters other than A, C, G and T are skipped. Reads are FASTQ, plain
+/// or compressed, or BAM, CRAM, CBQ, VBQ or BQ. Files are counted independently: mate files need not be
+/// paired.
 ///
 /// Writes, in the order of the k-mers:
 ///   -o x.gkt   a k-mer table on disk, which the other commands of `genuma kmers` read
@@ -67,21 +67,21 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
     genuma kmers count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub(crate) struct Args {
-    /// Reads, if there is only one sample: FASTQ, plain, gzipped or BGZF, or BAM or CRAM; `-` is standard input. Pipes
-    /// can be read, too, but not with --resume
+    /// Reads, if there is only one sample: FASTQ, plain or compressed, or BAM, CRAM, CBQ, VBQ or BQ; `-` is standard
+    /// input. Pipes can be read, too, but not with --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
-    /// Reads of the tumour
+    /// Reads of the tumour; its sample is named `tumor`. Columns are in the order normal, tumor, then those of --sample
     #[arg(long, alias = "tumour", value_name = "READS", num_args = 1.., help_heading = "Input")]
     tumor: Vec<PathBuf>,
-    /// Reads of the normal
+    /// Reads of the normal; its sample is named `normal`
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     /// Reads of a named sample; up to 8 samples. Repeat the option for each sample, or to add files to a sample
     #[arg(long, value_name = "NAME=READS,...", value_parser = parse_named_files, help_heading = "Input")]
     sample: Vec<NamedFiles>,
 
-    /// Reference that CRAM input was compressed against, plain or gzipped FASTA
+    /// Reference that CRAM input was compressed against, plain or compressed FASTA
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
 

@@ -16,8 +16,8 @@ use crate::{json_file, logging};
 /// bp after left-alignment. Complex replacements are split into substitutions and indels before they are compared, in
 /// truth and calls alike. With --reference, groups of nearby variants also match if they result in the same sequence.
 /// Structural variants, written as sequence, symbolic alleles or breakends, match if both ends of the adjacency are
-/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls with a FILTER
-/// other than PASS are ignored, but listed if they would have matched. Calls that `genuma call` made without a
+/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls whose FILTER
+/// is neither PASS nor `.` are ignored, but listed if they would have matched. Calls that `genuma call` made without a
 /// reference are first placed on --reference by the sequence of their contigs; those that cannot be placed are counted
 /// separately.
 #[derive(Debug, ClapArgs)]
@@ -26,12 +26,12 @@ use crate::{json_file, logging};
     genuma bench evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
       --germline pair/germline.vcf --regions pair/repeats.bed --json scores.json")]
 pub(crate) struct Args {
-    /// True variants: truth.vcf of `genuma bench simulate`
+    /// VCF of the true variants, such as truth.vcf of `genuma bench simulate`
     truth: PathBuf,
     /// Calls: VCF of any caller, plain or gzipped
     calls: PathBuf,
-    /// Reference genome, FASTA. It is used to left-align alleles, to distinguish false calls in repeats, and to place
-    /// calls that were made without a reference by the sequence of their contigs
+    /// Reference genome, FASTA. It is used to left-align alleles, to count false calls in repeats separately, and to
+    /// place calls that were made without a reference by the sequence of their contigs
     #[arg(long, value_name = "FASTA")]
     reference: Option<PathBuf>,
     /// Contigs of calls that `genuma call` made without a reference, FASTA [default: contigs.fa in the folder of the
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// such as repeats.bed of `genuma bench simulate --genome-like`
     #[arg(long, alias = "kinds", value_name = "BED")]
     regions: Option<PathBuf>,
-    /// Score all calls, not only those with FILTER PASS
+    /// Score all calls, not only those whose FILTER is PASS or `.`
     #[arg(long)]
     all_filters: bool,
     /// Also write all results as JSON

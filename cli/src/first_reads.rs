@@ -66,7 +66,8 @@ pub(crate) fn warn_of_phred64_and_mate_files<'a>(fastq: impl IntoIterator<Item =
     let files: Vec<FirstReads> = fastq.into_iter().filter_map(FirstReads::read).collect();
     for file in files.iter().filter(|file| file.has_phred64()) {
         warn!(
-            "{}: its qualities are in Phred+64, as of sequencers before 2011, and are read as Phred+33: convert them with `seqtk seq -Q64 -V`",
+            "{}: qualities seem to be in Phred+64 (first {EXAMINED_READS} reads) but are read as Phred+33, 31 too \
+             high, so wrong bases count as good ones. Convert them with `seqtk seq -Q64 -V`",
             file.path.display()
         );
     }

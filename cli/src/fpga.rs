@@ -13,8 +13,8 @@ const SIMULATOR_FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
 /// The option `--fpga`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FpgaOptions {
-    /// Scatter k-mers on a simulated FPGA (`sim`), to test its design; much slower than threads. The result is the
-    /// same. `scripts/fpga.sh sim` builds the simulators; GENUMA_FPGA_SIM is their folder
+    /// For developers: distribute k-mers to bins on a simulated FPGA (`sim`); much slower, same result.
+    /// `scripts/fpga.sh sim` builds the simulators; the environment variable GENUMA_FPGA_SIM names their folder
     #[arg(
         long,
         value_name = "off|sim",

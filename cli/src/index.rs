@@ -39,7 +39,7 @@ pub(crate) fn parse_obsolete_engine_option(name: &str) -> Result<(), String> {
 #[derive(Debug, clap::Args)]
 #[command(about = "Index a reference for `genuma align`", after_help = "Example:\n  genuma index ref.fa")]
 pub(crate) struct Args {
-    /// Reference genome, plain or gzipped FASTA
+    /// Reference genome, plain or compressed FASTA
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
     /// Accepted from earlier versions; genuma is the only engine

@@ -30,13 +30,21 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> anyhow::
         return Ok((DEFAULT_KMER_LENGTH, None));
     }
     let (k, mean) = (kmer_length_for_reads(bases as f64 / reads as f64), bases / reads);
-    let warning = (k < DEFAULT_KMER_LENGTH).then(|| ResultWarning {
-        topic: WarningTopic::ShortReads,
-        withholds_results: mean < MIN_READ_BP,
-        message: format!(
-            "mean read length is {mean}, so k is {k} instead of {DEFAULT_KMER_LENGTH}, and changes in repeats of {k} bases and more \
-             may be missed; set -k to override"
+    let withholds_results = mean < MIN_READ_BP;
+    let message = match withholds_results {
+        true => format!(
+            "mean read length is {mean} bases, below the minimum of {MIN_READ_BP}: reads have too few k-mers to cover \
+             a change, so most variants are missed. Check that these are the right files"
         ),
+        false => format!(
+            "mean read length is {mean} bases, so k is {k} instead of {DEFAULT_KMER_LENGTH}, and changes in repeats of \
+             {k} bases and more may be missed; -k sets another length"
+        ),
+    };
+    let warning = (k < DEFAULT_KMER_LENGTH).then_some(ResultWarning {
+        topic: WarningTopic::ShortReads,
+        withholds_results,
+        message,
     });
     Ok((k, warning))
 }

@@ -30,10 +30,13 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
 ///
-/// Give the arguments of `genuma call`, or only the sizes of genome and samples. Prints CPU time,
-/// wall-clock time, memory, bytes read and bytes written for each unit (stage) of the call, the number
-/// of partitions of the k-mers (the reads are read once for each partition), and advice if the call
-/// does not fit. No variants are called, and no file is written except that of --json.
+/// Give reads and reference as for `genuma call`, or only the sizes of genome and samples (--genome,
+/// --depth). Options of `call` that are not listed here do not change the forecast; leave them out.
+///
+/// Prints CPU time, wall-clock time, memory, bytes read and bytes written for each unit (stage) of the
+/// call, the number of partitions of the k-mers (each partition needs one pass over the reads; later
+/// passes use the packed reads if --scratch has room), and advice if the call does not fit. No variants
+/// are called, and no file is written except that of --json.
 ///
 /// Times and memory are calculated from the number of bases and from rates, such as CPU seconds per
 /// Gbase. The rates were measured on the machine of genuma's authors or, more accurately, in earlier
@@ -57,13 +60,14 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 pub(crate) struct Args {
     #[command(flatten)]
     tumor: TumourReadFileOptions<false>,
-    /// Reads of the normal sample of the same person, given in the same way; without them a tumour-only call is
-    /// forecast, with the reference in place of the normal
+    /// Reads of the normal sample of the same person, as files in the same order as for --tumor, all of one sample;
+    /// without NAME=. Without --normal a tumour-only call is forecast, with the reference in place of the normal
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutOptions,
-    /// Reference genome, plain or gzipped FASTA; if it has an index (.fai), only the index is read
+    /// Reference genome, plain or compressed FASTA; if it has an index (.fai), only the index is read. CRAM input is
+    /// decoded with it
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
     /// Panel of normals, if the call uses one: a k-mer table made by `genuma kmers union --counts samples`, with the
@@ -73,7 +77,7 @@ pub(crate) struct Args {
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
     #[arg(long, value_name = "BASES", value_parser = size_format::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "single", "umi", "reference"], help_heading = "Input")]
     genome: Option<u64>,
-    /// Mean depth of the tumour's and the normal's reads; only with --genome
+    /// Mean depths of the tumour and the normal, both required, such as 60,30; needed with --genome
     #[arg(long, value_name = "T,N", value_parser = parse_depths, requires = "genome", help_heading = "Input")]
     depth: Option<[f64; 2]>,
     /// Length of a read in bases; only with --genome

@@ -29,8 +29,8 @@ use machine_load::CpuPressureMeter;
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
 /// The results describe how fast each NUMA node reaches the memory of each other node. `genuma align`
-/// and `genuma machine advise` (--machine), and `genuma run` (environment variable GENUMA_MACHINE), use them to
-/// choose where threads and memory are placed.
+/// and `genuma machine advise` (--machine), and `genuma run` (environment variable GENUMA_MACHINE), use
+/// them to choose where threads and memory are placed.
 ///
 /// Measures the latency of the caches, the latency and bandwidth of each node's memory from each node's
 /// CPUs, the bandwidth of memory interleaved over the nodes, the latency while other threads use the

@@ -26,7 +26,7 @@ const TABLE_ENTRIES_PER_CACHE_ENTRY: u64 = 20;
 /// Name of the count column for a dictionary without counts. The column shows whether the dictionary has the k-mer.
 const PRESENCE_COLUMN: &str = "present";
 
-/// Look up k-mers in a table that `genuma kmers count` made, or in a dictionary.
+/// Look up k-mers in a k-mer table (.gkt) or dictionary (.gkd) that `genuma kmers` made.
 ///
 /// Prints a line for each k-mer of the sequences: name of the sequence, position of the k-mer (from 1), the k-mer on
 /// the strand of the sequence, and a count for each sample. K-mers that are not in the table have counts of 0. K-mers
@@ -34,19 +34,19 @@ const PRESENCE_COLUMN: &str = "present";
 /// A dictionary (`genuma kmers compact`) is read into memory.
 #[derive(Debug, clap::Args)]
 #[command(
-    about = "Look up k-mers in a table that `genuma kmers count` made, or in a dictionary",
+    about = "Look up k-mers in a k-mer table (.gkt) or dictionary (.gkd) that `genuma kmers` made",
     after_help = "Examples:\n  \
     genuma kmers query S.gkt genes.fa > counts.tsv\n  \
     echo -e '>x\\nACGTTGCAACGTTGCAACGTTGCAACGTTGCAC' | genuma kmers query S.gkt -"
 )]
 pub(crate) struct Args {
-    /// Table that `genuma kmers count -o x.gkt` made, or dictionary that `genuma kmers compact` made
+    /// K-mer table (.gkt) or dictionary (.gkd) that `genuma kmers` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
-    /// Sequences: FASTA or FASTQ, plain, gzipped or BGZF; `-` is standard input
+    /// Sequences: FASTA or FASTQ, plain or compressed; `-` is standard input
     #[arg(value_name = "SEQUENCES", required = true, num_args = 1..)]
     sequences: Vec<PathBuf>,
-    /// Threads that look up k-mers in a table [default: all CPUs]. A dictionary needs one
+    /// Threads that look up k-mers in a table; a dictionary is always looked up with one thread [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser())]
     threads: Option<u16>,
     /// Memory of the cache, which keeps the entries of k-mers that were found, such as 500M; 0 disables it [default: enough for 5% of the table's k-mers]

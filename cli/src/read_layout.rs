@@ -17,9 +17,9 @@ pub(crate) struct ReadLayoutOptions {
     /// Each FASTQ file of any sample is one lane of reads without mates (single-end)
     #[arg(long, visible_alias = "single-end", help_heading = "Input")]
     single: bool,
-    /// Reads begin with a UMI. Read structure of each read in the notation of fgbio, one for both reads or two: `3M1S+T`, or
-    /// `8M+T +T` for a UMI in read 1 only. UMI bases (M) are moved to the read name, skipped bases (S) are removed, the
-    /// template (T) stays
+    /// Reads begin with a UMI. Read structure of each read in the notation of fgbio, one for both reads or two:
+    /// `3M1S+T`, or `8M+T,+T` for a UMI in read 1 only. UMI bases (M) are moved to the read name, skipped bases (S) are
+    /// removed, the template (T) stays. UMIs in the tags RX or MI of BAM and CRAM reads are used without this option
     #[arg(long, value_name = "STRUCTURE", num_args = 1..=2, value_delimiter = ',', help_heading = "Input")]
     umi: Vec<ReadStructure>,
     /// Read structures of the normal, if they differ: +T for reads without UMIs [default: those of --umi]

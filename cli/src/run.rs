@@ -33,10 +33,11 @@ use outcome::RunOutcome;
 /// Give the aligner's own command, as you would type it. Known aligners are bwa (mem, aln, samse, sampe), bwa-mem2,
 /// minibwa, bowtie2, minimap2, strobealign, SNAP and GEM3. genuma reads the reads once, distributes them to one or
 /// several instances of the aligner, each with its own CPUs and memory, and merges their output into the order of the
-/// reads. The records are those of the command run alone; the header has one more @PG line.
+/// reads. The records are those of the command run alone; the header has one more @PG line. For a few aligners and
+/// options that are not deterministic, several instances may change some records; a warning says so.
 ///
-/// Reads may be in BAM, CRAM (with --reference) or CBQ files: name the file in the command if the aligner accepts one
-/// file of interleaved pairs (-p of bwa mem), or with --reads.
+/// Reads may be in BAM, CRAM (with --reference), CBQ, VBQ or BQ files: name the file in the command if the aligner
+/// accepts one file of interleaved pairs (-p of bwa mem), or with --reads.
 ///
 /// {threads} in the command is replaced by the number of threads. Any other program that reads FASTQ and writes SAM,
 /// one read after another in the order of the reads, can be run too: write {reads1} and {reads2}, or {reads}, where
@@ -82,7 +83,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
     /// Count what each instance uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults,
-    /// disk access; and cycles, instructions, cache misses and remote loads where the system permits perf events
+    /// disk access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they
+    /// are logged at the end and written to --json
     #[arg(long, help_heading = "Output")]
     counters: bool,
 

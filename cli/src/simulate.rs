@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Sample whose reads go to standard output, with -o -
     #[arg(long, value_name = "SAMPLE")]
     sample: Option<StreamedSample>,
-    /// Reference genome, FASTA, plain or gzipped; without it a random genome is generated
+    /// Reference genome, FASTA, plain or compressed; without it a random genome is generated
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
     /// Length of the generated genome in bases, such as 5000000, 300M or 3.1G (powers of 1000)
@@ -115,9 +115,9 @@ pub(crate) struct Args {
     /// Length of the longest structural variant in bp (a quarter of the longest contig if that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
-    /// Share of the tumour cells in each subclone, such as 0.3,0.2. One whole number, such as 2, is the number of subclones;
-    /// founder clone and subclones then have equal shares. Somatic variants are divided evenly among founder clone and
-    /// subclones. A subclone of share 0 is absent from this sample [default: no subclones]
+    /// Share of the tumour cells in each subclone, such as 0.3,0.2. A single whole number N means N subclones with a
+    /// share of 1/(N+1) each, as large as that of the founder clone. Somatic variants are divided evenly among founder
+    /// clone and subclones. A subclone of share 0 is absent from this sample [default: no subclones]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Somatic variants")]
     subclones: Vec<f64>,
 

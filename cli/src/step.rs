@@ -73,8 +73,9 @@ pub(crate) struct Args {
     /// Do the task again even if it is done
     #[arg(long)]
     again: bool,
-    /// For `finish`: write the results although the reference is wrong, the samples come from two people, or tumour
-    /// and normal were swapped (see genuma call --help)
+    /// For `finish`: write the results although a warning withholds them: wrong or incomplete reference, CRAM made with
+    /// another reference, two people, tumour and normal swapped, another species, a sample with a depth below 4, or
+    /// reads shorter than 30 bases on average. The warning is then in the VCF header, summary.json and report
     #[arg(long)]
     force: bool,
     /// For `finish`: treat every warning about the inputs or the result as an error, and write no results (see genuma call --help)

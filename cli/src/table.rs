@@ -42,6 +42,16 @@ const TARGET_RANGE_BYTES: u64 = 512 << 10;
 /// Size of a page of a k-mer table (bytes).
 const PAGE_BYTES: u64 = 4096;
 
+/// Help of `--names` of `genuma kmers subtract`.
+const NAMES_HELP_OF_SUBTRACT: &str =
+    "Names of the result's samples, which are those of the first table, separated by commas";
+/// Help of `--min` of `genuma kmers filter`.
+const MIN_HELP_OF_FILTER: &str =
+    "Write only k-mers whose count, summed over all samples or those of --sample, is at least this";
+/// Help of `--max` of `genuma kmers filter`.
+const MAX_HELP_OF_FILTER: &str =
+    "Write only k-mers whose count, summed over all samples or those of --sample, is at most this";
+
 /// Commands that combine, filter and describe k-mer tables.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -51,10 +61,15 @@ pub(crate) enum Command {
     /// Write the k-mers that are in all tables
     #[command(mut_arg("counts", |arg| SetOperation::Intersect.define_counts_option(arg)))]
     Intersect(CombineArgs),
-    /// Write the k-mers of the first table that are in no other table
-    #[command(mut_arg("counts", |arg| SetOperation::Subtract.define_counts_option(arg)))]
+    /// Write the k-mers of the first table that are in no other table, or (--counts difference) whose count exceeds the
+    /// sum of the counts in the others
+    #[command(
+        mut_arg("counts", |arg| SetOperation::Subtract.define_counts_option(arg)),
+        mut_arg("names", |arg| arg.help(NAMES_HELP_OF_SUBTRACT))
+    )]
     Subtract(CombineArgs),
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
+    #[command(mut_arg("min", |arg| arg.help(MIN_HELP_OF_FILTER)), mut_arg("max", |arg| arg.help(MAX_HELP_OF_FILTER)))]
     Filter(FilterArgs),
     /// Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory
     Compact(compact_to_dictionary::Args),
@@ -98,9 +113,8 @@ pub(crate) struct FilterArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// Samples, separated by commas, whose counts are compared with --min and --max: their sum instead of that of all
-    /// samples. The counts of all samples are written
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Compare only the summed counts of these samples with --min and --max; the counts of all samples are written
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     sample: Vec<String>,
     #[command(flatten)]
     limits: CountLimits,

@@ -45,8 +45,8 @@ pub(crate) struct Args {
     /// VCF file with the known variants, of any caller, plain or gzipped
     #[arg(value_name = "VCF")]
     calls: PathBuf,
-    /// Reads of the only later sample: FASTQ, plain or gzipped, in the order read 1, read 2 of the first lane, read 1,
-    /// read 2 of the second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
+    /// Reads of the only later sample: FASTQ, plain or compressed, in the order read 1, read 2 of the first lane, read
+    /// 1, read 2 of the second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
     #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
     /// Name and reads of a later sample; repeat the option for each sample
@@ -58,10 +58,10 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutOptions,
-    /// Reference genome of the VCF file, plain or gzipped FASTA, no index needed
+    /// Reference genome of the VCF file, plain or compressed FASTA, no index needed. CRAM input is decoded with it
     #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
     reference: PathBuf,
-    /// Look for all records of the VCF file, not only those with FILTER PASS
+    /// Track all records of the VCF file, not only those whose FILTER is PASS or `.`
     #[arg(long, help_heading = "Input")]
     all_filters: bool,
 

@@ -183,8 +183,8 @@ fn samples_of_different_read_length_are_called_with_a_warning() {
     let ended = run(swapped.call(&scratch("lengths"))).assert_success();
     // At the start, and again beside the results.
     let warnings: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("warning: ")).collect();
-    let warning =
-        "genuma: warning: reads are 150 bp long in the tumour and 100 bp in the normal; check that the files are right";
+    let warning = "genuma: warning: reads are 150 bp long in the tumour and 100 bp in the normal: this is allowed, and \
+                   calls are made as usual; check that no file of another sample was given";
     assert_eq!(warnings, [warning; 2]);
 }
 

@@ -73,14 +73,14 @@ const MISTAKES: [Mistake; 92] = [
         "Phred+64",
         "call --tumor old_1.fq old_2.fq NORMAL",
         0,
-        "old_1.fq: its qualities are in Phred+64",
+        "old_1.fq: qualities seem to be in Phred+64",
         "seqtk seq -Q64 -V",
     ),
     (
         "Phred+64, count",
         "kmers count old_1.fq -o x.gkt",
         0,
-        "old_1.fq: its qualities are in Phred+64",
+        "old_1.fq: qualities seem to be in Phred+64",
         "seqtk seq -Q64 -V",
     ),
     (

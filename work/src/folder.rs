@@ -79,8 +79,8 @@ impl WorkFolder {
             tracing::info!("{}: nothing to resume, so this run starts from the beginning", path.display());
         } else if !resume && has_units {
             tracing::warn!(
-                "{}: the results of an interrupted run are discarded, and this run starts from the beginning; to continue an \
-                 interrupted run, start it again with --resume",
+                "{}: the results of an interrupted run are discarded, and this run starts from the beginning; next \
+                 time use --resume to continue an interrupted run",
                 path.display()
             );
         }
@@ -148,6 +148,16 @@ pub fn keep_only_resumable_files(path: &Path) -> bool {
 pub fn resume_hint(path: &Path) -> String {
     format!(
         "the results of finished units are kept in {}: run the same command with --resume to continue",
+        path.display()
+    )
+}
+
+/// Returns a message for the user after a run that withheld its results: which folder keeps the results of finished
+/// units, and how to continue.
+pub fn withheld_results_hint(path: &Path) -> String {
+    format!(
+        "the results of finished units are kept in {}: after correcting the cause start again; to write these results \
+         nevertheless, run the same command with --resume --force",
         path.display()
     )
 }

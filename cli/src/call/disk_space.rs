@@ -49,11 +49,11 @@ pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> any
     let max_bytes = free - (free / 20).max(FREE_MARGIN_BYTES.min(free / 2));
     let scratch = requested.unwrap_or(max_bytes).min(max_bytes);
     if let Some(asked) = requested.filter(|&asked| asked > max_bytes) {
-        let (asked, folder) = (size_format::format_bytes(asked), folder.display());
+        let [asked, free, max] = [asked, free, max_bytes].map(size_format::format_bytes);
         warn!(
-            "--scratch: {asked} are more than what is free in {folder}, so at most {} are used: the calls are the same, but the \
-             input may be read more often; for more space choose another folder with --work",
-            size_format::format_bytes(max_bytes)
+            "--scratch: {asked} are requested, but {} has {free} free, of which a margin stays free, so at most {max} \
+             are used: the calls are the same, but the input may be read more often. Choose another folder with --work",
+            folder.display()
         );
     }
     debug!(

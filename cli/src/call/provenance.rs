@@ -113,11 +113,19 @@ fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String>
         (Some(platform), None) if SAM_PLATFORMS.contains(&platform.as_str()) => Some(platform.clone()),
         (Some(platform), None) if platform.is_empty() => None,
         (None, _) => None,
-        _ => {
+        (Some(platform), None) => {
+            warn!(
+                "'{}' is not a platform that SAM allows (PL), so the read group of the {sample} in supporting.bam has \
+                 no PL; give a valid one with --platform",
+                platform.escape_debug()
+            );
+            None
+        }
+        (Some(_), Some(_)) => {
             let names: Vec<String> = platforms.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
             warn!(
-                "read groups of the {sample} have the platforms (PL) {}: the read group of supporting.bam gets no PL; give --platform \
-                 if a program needs it",
+                "read groups of the {sample} have different platforms ({}), so its read group in supporting.bam has no \
+                 PL; choose one with --platform",
                 names.join(", ")
             );
             None

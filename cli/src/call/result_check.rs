@@ -4,6 +4,14 @@ use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
+/// The results are withheld because of warnings that make them meaningless, whose texts it has.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no results are written, because they are probably meaningless: {0}. To write them nevertheless, run again with \
+     --force (`genuma call`: and --resume, which keeps finished units)"
+)]
+pub(crate) struct WithheldResults(String);
+
 /// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockingWarningRule {
@@ -60,9 +68,11 @@ pub(super) fn check_no_blocking_warnings(warnings: &[ResultWarning], rule: Block
     if withheld.is_empty() {
         return Ok(());
     }
-    let advice = match rule {
-        BlockingWarningRule::Strict => "no results are written because of --strict (omit it, or remove the cause)",
-        _ => "no results are written (use --force to write them)",
-    };
-    bail!("{advice}: {}", withheld.join("; "))
+    let warnings = withheld.join("; ");
+    match rule {
+        BlockingWarningRule::Strict => {
+            bail!("no results are written because of --strict (omit it, or remove the cause): {warnings}")
+        }
+        _ => Err(WithheldResults(warnings).into()),
+    }
 }

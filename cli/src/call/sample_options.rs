@@ -39,9 +39,11 @@ pub(crate) struct SamplesAndLanes {
 }
 
 const OPTION_ID: &str = "tumor";
-const OPTION_HELP: &str = "Reads of the tumour: FASTQ files in the order read 1, read 2 of the first lane, read 1, read 2 of the second \
-    lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files. Repeat the option for each further tumour sample of the same person, such as a relapse, up to 7. NAME= before the first file names the sample \
-    [default: the SM of BAM or CRAM input, else TUMOR, or TUMOR_1, TUMOR_2 and so on]";
+const OPTION_HELP: &str = "\
+    Reads of the tumour: FASTQ files in the order read 1, read 2 of the first lane, read 1, read 2 of the second \
+    lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files. Repeat the option for each further tumour sample of the same \
+    person, such as a relapse, up to 7. NAME= directly before the first file names the sample, as in `--tumor \
+    relapse=R_1.fq.gz R_2.fq.gz` [default: the SM of BAM or CRAM input, else TUMOR, or TUMOR_1, TUMOR_2 and so on]";
 
 /// Splits `NAME=FILE` into name and file; `None` if the text has another form, or if a file with that whole name
 /// exists.

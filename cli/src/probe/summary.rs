@@ -6,6 +6,8 @@ use genuma_machine::Topology;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BandwidthMeasurement, BufferPageKind, Measurement, MemoryLocation};
 
+use crate::report::machine::describe_load_warning;
+
 /// Formats the main measurements with their units, and what could not be measured.
 pub(crate) fn format_profile_summary(profile: &MachineProfile) -> String {
     let mut text = String::new();
@@ -21,7 +23,7 @@ fn write_lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result 
     let (n, c) = (nodes.len(), cpus.len());
     writeln!(text, "{processor}: {n} node{}, {c} CPU{}", plural(n), plural(c))?;
     if let Some(load) = &profile.load {
-        writeln!(text, "warning     other programs used the machine: {load}")?;
+        writeln!(text, "warning     {}", describe_load_warning(load))?;
     }
     match profile.theory.peak_gbs {
         Some(peak) => {

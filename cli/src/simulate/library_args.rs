@@ -63,7 +63,7 @@ enum AdapterKind {
 /// Values of `--insert-model`: distributions of the fragment length.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FragmentLengthDistribution {
-    /// Normal distribution with --insert-mean and --insert-sd
+    /// Normal distribution; --insert-mean and --insert-sd imply it and are given instead of --insert-model
     Normal,
     /// Cell-free DNA: a peak of one nucleosome at 167 bp, sub-peaks every 10 bp below, two nucleosomes at 330 bp
     Cfdna,
@@ -111,7 +111,8 @@ pub(crate) struct LibraryArgs {
     #[arg(long, value_name = "PRESET", help_heading = "Library")]
     library: Option<LibraryKind>,
     /// Adapters that follow short molecules in the reads. Without adapters, no fragment is shorter than a read
-    /// [default: truseq if an option needs adapters]
+    /// [default: that of --library; else truseq if fragments may be shorter than reads: --insert-mean below the read
+    /// length, --short-inserts, --fold-backs, --amplicons or --insert-model cfdna; else none]
     #[arg(long, value_name = "KIND", help_heading = "Library")]
     adapter: Option<AdapterKind>,
     /// Distribution of the fragment length [default: normal, or that of --library]
@@ -147,7 +148,8 @@ pub(crate) struct LibraryArgs {
     pcr_slippage: Option<f64>,
     /// Amplify the targets, or the genome without targets, with primer pairs: amplicons of 120-250 bp that overlap.
     /// Reads begin with primers of 18-25 bases, which show the reference. Depths are those of the amplicons and differ
-    /// between them (coefficient of variation 0.4). Primers are written to primers.bed
+    /// between them (coefficient of variation 0.4). Primers are written to primers.bed. `=false` switches off what
+    /// --library sets [default: false, or that of --library]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Library")]
     amplicons: Option<bool>,
     /// Give molecules random UMIs. The structure of a read in the notation of fgbio: UMI (M) and skipped bases (S)
@@ -185,7 +187,7 @@ pub(crate) struct LibraryArgs {
     #[arg(long, value_name = "SHARE", help_heading = "Coverage")]
     off_target: Option<f64>,
 
-    /// Lengths of reads, one drawn for each pair, such as 100,126,150
+    /// Lengths of reads, separated by commas, one drawn for each pair, such as 100,126,150; instead of --read-length
     #[arg(
         long,
         value_name = "BASES",
@@ -199,10 +201,11 @@ pub(crate) struct LibraryArgs {
     #[arg(long, value_name = "SHARE", help_heading = "Sequencer")]
     trimmed: Option<f64>,
     /// Two-colour chemistry: after the adapter, reads continue with G of high quality, or with noise of low quality,
-    /// mostly A
+    /// mostly A. `=false` switches off what --library sets [default: false, or that of --library]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Sequencer")]
     two_colour: Option<bool>,
-    /// Write only the qualities 2, 12, 23 and 37; errors remain those of the original qualities
+    /// Write only the qualities 2, 12, 23 and 37; errors remain those of the original qualities. `=false` switches off
+    /// what --library sets [default: false, or that of --library]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Sequencer")]
     binned_qualities: Option<bool>,
     /// Share of the mates that have quality 2, with 30% wrong bases, from a random base on [default: 0, or
@@ -225,12 +228,20 @@ pub(crate) struct LibraryArgs {
     /// stays
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
     aneuploidy: f64,
-    /// Number of additional regions of 10-40 kb that are amplified in tandem on one haplotype, each with six small variants of its own, in all or
-    /// half of the copies. Depths are those of two copies
+    /// Number of additional regions of 10-40 kb that are amplified in tandem on one haplotype, each with six small
+    /// variants of its own, in all or half of the copies. --depth-tumor is the depth of sequence with two copies;
+    /// amplified regions are deeper
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
     amplifications: usize,
-    /// Copies of the amplified regions in a tumour cell, assigned in turn
-    #[arg(long, value_name = "COPIES", value_delimiter = ',', default_values_t = [10, 30, 100], help_heading = "Copy numbers")]
+    /// Copies of each amplified region in a tumour cell, separated by commas and assigned in turn [default: 10,30,100]
+    #[arg(
+        long,
+        value_name = "COPIES",
+        value_delimiter = ',',
+        default_values_t = [10, 30, 100],
+        hide_default_value = true,
+        help_heading = "Copy numbers"
+    )]
     amplified_copies: Vec<usize>,
     /// Number of additional regions of 20-200 kb that are lost on one haplotype
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]

@@ -51,11 +51,29 @@ impl SetOperation {
         }
     }
 
+    /// Returns the help of a value of `--counts`, if that of [`CountMode`] does not fit this operation.
+    fn describe_counts(self, counts: CountMode) -> Option<&'static str> {
+        match (self, counts) {
+            (SetOperation::Intersect, CountMode::First) => Some("Counts of the first table"),
+            (SetOperation::Intersect, CountMode::Last) => Some("Counts of the last table"),
+            (SetOperation::Subtract, CountMode::First) => {
+                Some("K-mers that no other table has, with the counts of the first table")
+            }
+            _ => None,
+        }
+    }
+
     /// Completes the definition of the option `--counts`: help, and the values that the operation allows.
     pub(crate) fn define_counts_option(self, counts: Arg) -> Arg {
         let allowed = CountMode::value_variants().iter().filter(|mode| self.allows(**mode));
-        let parser = PossibleValuesParser::new(allowed.filter_map(ValueEnum::to_possible_value))
-            .try_map(|name| CountMode::from_str(&name, false));
+        let values = allowed.filter_map(|mode| {
+            let value = mode.to_possible_value()?;
+            Some(match self.describe_counts(*mode) {
+                Some(help) => value.help(help),
+                None => value,
+            })
+        });
+        let parser = PossibleValuesParser::new(values).try_map(|name| CountMode::from_str(&name, false));
         counts.value_parser(parser).help(format!(
             "How the counts of the tables are combined, sample by sample if the tables have several samples [default: {}]",
             self.default_count_mode().count_mode_name()

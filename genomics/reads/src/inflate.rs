@@ -163,7 +163,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let mut content = Vec::new();
         let block = bgzf::inflate_block_at(disk.get_ref().file(), end.file_offset, &mut content);
         let within = usize::from(end.offset_in_block);
-        if block.map_err(|e| DecompressError::from_gzip_error(e))?.is_none() || content.len() < within {
+        if block.map_err(DecompressError::from_gzip_error)?.is_none() || content.len() < within {
             return Err(DecompressError::ContentChanged(end));
         }
         content.truncate(within);

@@ -128,7 +128,7 @@ impl RecordCounts {
     }
 
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
-    pub fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
+    fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
         let all = [
             self.mate_missing
                 .description_with_example_and_count("reads whose mate is not in the file, used without it"),

@@ -91,7 +91,7 @@ pub enum SplitObstacle {
     #[error("{0} that is not BGZF can only be read from its start: compress the file with bgzip")]
     Compressed(Compression),
     /// The input is BAM, CRAM or BINSEQ, where mates may be anywhere in the file.
-    #[error("it has aligned reads, whose mates may be anywhere in the file")]
+    #[error("mates may be anywhere in a BAM, CRAM or BINSEQ file; for more shards give several files, or BGZF FASTQ")]
     Aligned,
     /// The input is FASTA or another format.
     #[error("it is not FASTQ")]

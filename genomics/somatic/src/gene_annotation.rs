@@ -87,14 +87,23 @@ impl GeneAnnotation {
                 names.join(", ")
             ),
         )];
-        sentences.push((counts.transcripts_without_strand, "transcripts have no strand; they are left out".into()));
+        sentences.push((
+            counts.transcripts_without_strand,
+            "transcripts have no strand and are left out: variants in them get no consequence. Correct column 7 of the \
+             GFF3"
+                .into(),
+        ));
         sentences.push((
             counts.features_without_parent,
-            "exons and CDS have a Parent that is not in the file; they are left out".into(),
+            "exons and CDS name a Parent that is not in the file and are left out, so their transcripts are missing or \
+             incomplete; use the complete GFF3"
+                .into(),
         ));
         sentences.push((
             counts.overlapping_coding_transcripts,
-            "transcripts have a CDS whose parts overlap; no protein is predicted for them".into(),
+            "transcripts have overlapping CDS parts: variants in them get no protein change. Check these records, or \
+             use an unmodified Ensembl, GENCODE or RefSeq file"
+                .into(),
         ));
         let some = sentences.into_iter().filter(|(count, _)| *count > 0);
         some.map(|(count, sentence)| format!("{count} {sentence}")).collect()

@@ -130,7 +130,7 @@ pub(crate) struct LocusInputs<'a> {
 /// Minimum share of genotype mismatches, among the k-mers that both samples have, at which a warning says that the
 /// samples come from two people. Unrelated people differ in one base in some thousands, two samples of one person in
 /// one in millions. A lower value warns more often.
-const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
+pub(crate) const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
 
 /// Determines the call thresholds, most of which depend on the libraries.
 pub fn call_thresholds(counts: &CountingResult, samples: &SampleNames, params: &CallParams) -> CallThresholds {

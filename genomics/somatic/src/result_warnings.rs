@@ -1,14 +1,12 @@
 //! Warnings on the result of a call: the inputs do not fit together, so the calls are not meaningful. Most of them
 //! withhold the results unless the user requests them.
 
-use std::fmt::Write as _;
-
 use genuma_pair::identity::{IdentityResult, Relation};
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
-use crate::genotyping::FinishedCall;
+use crate::genotyping::{FinishedCall, MIN_TWO_PEOPLE_SHARE};
 use crate::ledger::{
     Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
     UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
@@ -106,7 +104,9 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let species = find_other_species(&finished.ledger, finished.samples.has_normal(), !shallow.is_empty());
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let variants = find_too_many_variants(&finished.ledger);
-    let identities = finished.sample_summaries.iter().filter_map(|summary| Some(summary.pair.as_ref()?.identity));
+    let tumours = (usize::from(TUMOUR_SAMPLE)..).zip(&finished.sample_summaries);
+    let identities = tumours
+        .filter_map(|(sample, summary)| Some((finished.samples.display_name(sample), summary.pair.as_ref()?.identity)));
     let people = find_two_people(&identities.collect::<Vec<_>>(), finished.genotype_mismatch_share);
     // Another person's DNA in the normal looks like changes of the normal.
     let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
@@ -124,8 +124,9 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
             topic: WarningTopic::ShallowSample,
             withholds_results: depth < MIN_MEANINGFUL_DEPTH,
             message: format!(
-                "the {} is too shallow: its depth is about {depth:.0}, so variants are missed; sequence it deeper, or check that \
-                 all of its files were given",
+                "the {} has a depth of about {depth:.1}, below the minimum of {MIN_DEPTH} (results are withheld below \
+                 {MIN_MEANINGFUL_DEPTH}): heterozygous variants often have no read or one, and are missed. Check that \
+                 all of its files were given, or sequence it deeper",
                 finished.samples.display_name(sample)
             ),
         })
@@ -133,8 +134,9 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
     let skipped = finished.ledger.sum_counts_of_description(SHALLOW_NORMAL_LEDGER_LINE);
     if skipped > 0 {
         let message = format!(
-            "the normal is too shallow: {skipped} k-mers of the tumour were skipped because no read of the normal covers \
-             them; sequence the normal deeper, or expect missed variants"
+            "the normal is too shallow: {skipped} k-mers of the tumour are not in it, too many to be somatic, and were \
+             skipped, so indels and structural variants may be missed. Sequence the normal deeper, or check that all \
+             of its files were given"
         );
         warnings.push(ResultWarning::new(WarningTopic::ShallowSample, message));
     }
@@ -175,8 +177,8 @@ fn find_other_species(ledger: &Ledger, has_normal: bool, is_shallow: bool) -> Op
         false => ("reference", "the reference is of the same species as the sample, and complete"),
     };
     let message = format!(
-        "more than half of the tumour's k-mers are missing in the {lacks_it}, and {skipped} were skipped: check that \
-         {advice}"
+        "more than half of the tumour's k-mers are missing in the {lacks_it}; {skipped} of them were skipped, so \
+         indels and structural variants are not called reliably. Check that {advice}"
     );
     (skipped > 0).then_some(ResultWarning {
         topic: WarningTopic::OtherSpecies,
@@ -224,35 +226,64 @@ fn lower_bound_of_share(found: u64, all: u64) -> f64 {
 /// value withholds more results.
 const MIN_WITHHELD_MISMATCH_SHARE: f64 = 2.5e-4;
 
-/// Returns a warning if the samples seem to be of two people. `identities` has the comparison of each tumour with the
-/// normal. `genotype_mismatch_share` is the share of sites at which each sample has an allele that the other lacks;
-/// `None` if it is not higher than in one person. The results are withheld if the identity test shows two unrelated
-/// people, or if genotype mismatches are frequent and the identity test does not show one person. If the identity test
-/// alone shows relatives, the results are not withheld, because captures, amplicons and tumours with very many changes
-/// may look like relatives.
-fn find_two_people(identities: &[IdentityResult], genotype_mismatch_share: Option<f64>) -> Option<ResultWarning> {
-    let has = |relation| identities.iter().any(|identity| identity.relation == relation);
-    let are_same = identities.iter().all(|identity| identity.relation == Relation::Same) && !identities.is_empty();
+/// Returns a warning if the samples seem to be of two people. `identities` has the name of each tumour, and its
+/// comparison with the normal. `genotype_mismatch_share` is the share of sites at which each sample has an allele that
+/// the other lacks; `None` if it is not higher than in one person. The results are withheld if the identity test shows
+/// two unrelated people, or if genotype mismatches are frequent and the identity test does not show one person. If the
+/// identity test alone shows relatives, the results are not withheld, because captures, amplicons and tumours with very
+/// many changes may look like relatives.
+fn find_two_people(
+    identities: &[(String, IdentityResult)],
+    genotype_mismatch_share: Option<f64>,
+) -> Option<ResultWarning> {
+    let has = |relation| identities.iter().any(|(_, identity)| identity.relation == relation);
+    let are_same = identities.iter().all(|(_, identity)| identity.relation == Relation::Same) && !identities.is_empty();
     let withholds_results = match genotype_mismatch_share {
-        Some(_) if identities.iter().any(IdentityResult::may_be_unrelated) => true,
+        Some(_) if identities.iter().any(|(_, identity)| identity.may_be_unrelated()) => true,
         Some(share) => !are_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
         None if has(Relation::Unrelated) => true,
         None if has(Relation::Relatives) || has(Relation::Different) => false,
         None => return None,
     };
-    let mut message = String::from("the samples seem to come from two people: ");
-    match genotype_mismatch_share {
-        Some(share) => {
-            let _ = write!(
-                message,
-                "at {:.3}% of the sites covered in both, each has an allele that the other lacks",
-                100.0 * share
-            );
-        }
-        None => message.push_str("they have different alleles at many sites"),
-    }
-    message.push_str(", so most calls are germline differences; check for a sample swap (`genuma check`)");
+    let message = match genotype_mismatch_share {
+        Some(share) => describe_genotype_mismatches(share, are_same),
+        None => describe_genetic_distance(identities),
+    };
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
+}
+
+/// Text of the warning on genotype mismatches. `are_same`: whether the identity test shows one person.
+fn describe_genotype_mismatches(share: f64, are_same: bool) -> String {
+    let [percent, max_percent] = [share, MIN_TWO_PEOPLE_SHARE].map(|share| 100.0 * share);
+    let found =
+        format!("at {percent:.3}% of the sites covered in both, each sample has an allele that the other lacks");
+    if are_same {
+        return format!(
+            "the samples match one person, but {found} (usual: below {max_percent}%): one of them may be contaminated, \
+             so some calls are another person's alleles. Check the contamination (`genuma check`)"
+        );
+    }
+    format!(
+        "{found} (one person: below {max_percent}%), so the samples seem to come from two people and most calls are \
+         germline differences. Check for a sample swap (`genuma check`)"
+    )
+}
+
+/// Text of the warning if the identity test shows two people and genotype mismatches are not frequent.
+fn describe_genetic_distance(identities: &[(String, IdentityResult)]) -> String {
+    let distances = identities.iter().filter(|(_, identity)| !identity.may_be_same_person());
+    let found = distances.filter_map(|(name, identity)| Some((name, identity.genetic_distance?.value)));
+    let found = match found.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((name, distance)) => format!(
+            "the genetic distance of normal and {name} is {distance:.2} (0 one person, 0.5 close relatives, 1 \
+             unrelated people)"
+        ),
+        None => "normal and tumour have different alleles at many sites".to_owned(),
+    };
+    format!(
+        "{found}, so the samples seem to come from two people and most calls are germline differences. Check for a \
+         sample swap (`genuma check`)"
+    )
 }
 
 /// Returns a warning if the normal has somatic changes, as a tumour has, and one of the tumours has hardly any. The
@@ -271,11 +302,26 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
         let has_changes = has_changes_of_tumour(normal, tumour);
         let seems_exchanged = num_passed <= MAX_CALLS_OF_EXCHANGED_SAMPLES && has_all_changes(normal, tumour);
         let name = finished.samples.display_name(number + usize::from(TUMOUR_SAMPLE));
+        // Each change is next to two roots.
+        let found = if has_changes {
+            format!(
+                "the normal has {} changes in at most a third of its reads that the {name} lacks, and the {name} only \
+                 {} such changes that the normal lacks",
+                normal.minor / 2,
+                tumour.minor / 2
+            )
+        } else {
+            format!(
+                "the normal has {} alleles that the {name} lacks, the {name} only {} that the normal lacks, and only \
+                 {num_passed} {} the filters",
+                (normal.minor + normal.balanced) / 2,
+                (tumour.minor + tumour.balanced) / 2,
+                if num_passed == 1 { "call passes" } else { "calls pass" }
+            )
+        };
         let message = format!(
-            "the normal has {} alleles that the {name} lacks, and the {name} has {} that the normal lacks, which is typical of \
-             a tumour and a normal that were swapped: check which files are the tumour's",
-            (normal.minor + normal.balanced) / 2,
-            (tumour.minor + tumour.balanced) / 2
+            "{found}: files of tumour and normal are probably swapped. Check --tumor and --normal; after a swap, \
+             somatic changes are not called"
         );
         (has_changes || seems_exchanged).then(|| ResultWarning {
             topic: WarningTopic::ExchangedSamples,
@@ -340,7 +386,8 @@ mod tests {
             sites: 0,
         };
         let found = |relations: &[Relation], share| {
-            let identities: Vec<IdentityResult> = relations.iter().map(|relation| identity(*relation, None)).collect();
+            let identities: Vec<(String, IdentityResult)> =
+                relations.iter().map(|relation| ("tumour".to_owned(), identity(*relation, None))).collect();
             find_two_people(&identities, share).map(|warning| warning.withholds_results)
         };
         assert_eq!(found(&[Relation::Same], None), None);
@@ -353,8 +400,13 @@ mod tests {
         assert_eq!(found(&[Relation::Unrelated], Some(1.3e-4)), Some(true));
         // The genetic distance may be that of unrelated people, or is that of relatives.
         for (distance, withheld) in [(0.87, true), (0.65, false)] {
-            let relatives = [identity(Relation::Relatives, Some(distance))];
+            let relatives = [("tumour".to_owned(), identity(Relation::Relatives, Some(distance)))];
             assert_eq!(find_two_people(&relatives, Some(1.2e-4)).map(|w| w.withholds_results), Some(withheld));
+            let message = find_two_people(&relatives, None).map(|w| w.message).unwrap_or_default();
+            assert!(
+                message.contains(&format!("distance of normal and tumour is {distance} (0 one person")),
+                "{message}"
+            );
         }
         assert_eq!(found(&[Relation::Same, Relation::Unrelated], None), Some(true));
         assert_eq!(found(&[Relation::Relatives], None), Some(false));

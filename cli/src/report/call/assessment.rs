@@ -169,7 +169,7 @@ fn assess_identity(pair: Option<&SamplePairSummary>, genotype_mismatch_rate: Opt
             FindingLevel::Check,
             format!(
                 "The samples match one person, but at {} of the sites covered in both each has an allele that the other \
-                 lacks, which is more than in one person. Is a sample contaminated?",
+                 lacks, which is more than in one person. Check the contamination below.",
                 format_percent(mismatch_rate)
             ),
         ),

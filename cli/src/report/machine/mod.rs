@@ -203,6 +203,14 @@ fn drawing_legend(profile: &MachineProfile) -> String {
     sentences.join(" ")
 }
 
+/// Text of the warning that the machine was measured under load. `load`: what used the machine.
+pub(crate) fn describe_load_warning(load: &str) -> String {
+    format!(
+        "other programs used the machine ({load}): latencies are too high and bandwidths too low; measure again on the \
+         idle machine. `genuma machine advise` refuses this profile without --force"
+    )
+}
+
 /// Date, program, plan and theoretical peak of the measurement.
 fn run_details(profile: &MachineProfile) -> String {
     let mut html = String::new();
@@ -211,7 +219,7 @@ fn run_details(profile: &MachineProfile) -> String {
     };
     line("Measured", profile.made_at.map_or("at an unknown time".to_string(), format_date));
     if let Some(load) = &profile.load {
-        line("Warning", format!("other programs used the machine: {}", escape_html(load)));
+        line("Warning", escape_html(&describe_load_warning(load)));
     }
     line("By", escape_html(&profile.made_by));
     let e = &profile.effort;

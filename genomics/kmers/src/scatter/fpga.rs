@@ -85,7 +85,11 @@ impl SimulatedFpgaScatter {
             }
             Ok(reply) => Some(reply),
             Err(why) => {
-                warn!("{}: {why}; a thread scatters its reads, and the result is the same", self.fpga);
+                warn!(
+                    "{}: {why}: this FPGA is not used any more and CPU threads do its work; the result is the same. \
+                     Omit --fpga to avoid this",
+                    self.fpga
+                );
                 self.device = DeviceState::Lost;
                 None
             }
