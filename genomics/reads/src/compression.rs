@@ -1,4 +1,4 @@
-//! Compression formats of input files, and decoders of those other than gzip: bzip2, xz and zstd. A file may consist of
+//! CompressionFormat formats of input files, and decoders of those other than gzip: bzip2, xz and zstd. A file may consist of
 //! several concatenated streams of one format.
 
 use std::fmt;
@@ -19,7 +19,7 @@ const XZ_STATE_KIB: u32 = 1 << 10;
 
 /// A compression format, recognised by the first bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
+pub enum CompressionFormat {
     /// gzip, including BGZF.
     Gzip,
     /// bzip2.
@@ -30,28 +30,28 @@ pub enum Compression {
     Zstd,
 }
 
-impl Compression {
+impl CompressionFormat {
     /// First bytes of a file of each format.
-    const MAGICS: [(&[u8], Compression); 4] = [
-        (b"\x1f\x8b", Compression::Gzip),
-        (b"BZh", Compression::Bzip2),
-        (b"\xfd7zXZ\0", Compression::Xz),
-        (b"\x28\xb5\x2f\xfd", Compression::Zstd),
+    const MAGICS: [(&[u8], CompressionFormat); 4] = [
+        (b"\x1f\x8b", CompressionFormat::Gzip),
+        (b"BZh", CompressionFormat::Bzip2),
+        (b"\xfd7zXZ\0", CompressionFormat::Xz),
+        (b"\x28\xb5\x2f\xfd", CompressionFormat::Zstd),
     ];
 
     /// Recognises the format of a file by its first bytes; `None` for all others, such as plain text.
-    pub(crate) fn detect(head: &[u8]) -> Option<Compression> {
-        Compression::MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, format)| format)
+    pub(crate) fn detect(head: &[u8]) -> Option<CompressionFormat> {
+        CompressionFormat::MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, format)| format)
     }
 }
 
-impl fmt::Display for Compression {
+impl fmt::Display for CompressionFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Compression::Gzip => "gzip",
-            Compression::Bzip2 => "bzip2",
-            Compression::Xz => "xz",
-            Compression::Zstd => "zstd",
+            CompressionFormat::Gzip => "gzip",
+            CompressionFormat::Bzip2 => "bzip2",
+            CompressionFormat::Xz => "xz",
+            CompressionFormat::Zstd => "zstd",
         })
     }
 }
@@ -62,10 +62,10 @@ pub(crate) enum DecompressError {
     /// A system call failed.
     Io(io::Error),
     /// The compressed data end inside a stream or gzip member.
-    Truncated(Compression),
+    Truncated(CompressionFormat),
     /// The compressed data are invalid: checksum, length, code, or data after the end. The text is the message of the
     /// decoder.
-    Corrupt(Compression, String),
+    Corrupt(CompressionFormat, String),
     /// The file has changed: the span starts or ends at a position that does not exist in it. The field is that
     /// position.
     ContentChanged(VirtualOffset),
@@ -75,9 +75,9 @@ impl DecompressError {
     /// Converts an error of a decoder of gzip.
     pub(crate) fn from_gzip_error(e: io::Error) -> Self {
         match e.kind() {
-            io::ErrorKind::UnexpectedEof => DecompressError::Truncated(Compression::Gzip),
+            io::ErrorKind::UnexpectedEof => DecompressError::Truncated(CompressionFormat::Gzip),
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                DecompressError::Corrupt(Compression::Gzip, e.to_string())
+                DecompressError::Corrupt(CompressionFormat::Gzip, e.to_string())
             }
             _ => DecompressError::Io(e),
         }
@@ -121,9 +121,9 @@ impl<R: BufRead> StreamDecoder<R> {
     /// Finds out why a decoder returned `error`.
     fn explain_error(&mut self, error: &io::Error) -> DecompressError {
         let (format, input) = match self {
-            StreamDecoder::Bzip2(decoder) => (Compression::Bzip2, decoder.get_mut()),
-            StreamDecoder::Xz(decoder) => (Compression::Xz, decoder.inner_mut()),
-            StreamDecoder::Zstd(decoder) => (Compression::Zstd, &mut decoder.input),
+            StreamDecoder::Bzip2(decoder) => (CompressionFormat::Bzip2, decoder.get_mut()),
+            StreamDecoder::Xz(decoder) => (CompressionFormat::Xz, decoder.inner_mut()),
+            StreamDecoder::Zstd(decoder) => (CompressionFormat::Zstd, &mut decoder.input),
         };
         match input.error.take() {
             Some(error) => DecompressError::Io(error),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::compression::Compression;
+use crate::compression::CompressionFormat;
 use crate::file_span::VirtualOffset;
 
 /// Why reads cannot be read or written, or why an input file cannot be used.
@@ -354,10 +354,10 @@ pub enum RecordFault {
     },
     /// The compressed data end too early.
     #[error("the {0} data end too early: the file is truncated, copy or make it again")]
-    CompressedTruncated(Compression),
+    CompressedTruncated(CompressionFormat),
     /// The compressed data are damaged, or other data follow them. The text describes the damage.
     #[error("damaged {0} data ({1}): copy or make the file again")]
-    CompressedCorrupt(Compression, String),
+    CompressedCorrupt(CompressionFormat, String),
     /// The file ends within the record.
     #[error("the file ends inside the record: it is truncated, copy or make it again")]
     Truncated,
@@ -441,7 +441,7 @@ pub enum RecordFault {
 pub enum FastaLineFault {
     /// The compressed data are damaged or truncated; the text describes the damage.
     #[error("damaged {0} data ({1}): copy or make the file again")]
-    Compressed(Compression, String),
+    Compressed(CompressionFormat, String),
     /// The file does not start with a header.
     #[error("starts with {0} instead of '>': not a FASTA file; give FASTA, plain or compressed with gzip")]
     MissingHeader(ByteForDisplay),
@@ -477,7 +477,7 @@ pub enum FastaLineFault {
 pub enum KnownVariantsFault {
     /// The compressed data are damaged or truncated; the text describes the damage.
     #[error("damaged {0} data ({1}): copy or make the file again")]
-    Compressed(Compression, String),
+    Compressed(CompressionFormat, String),
     /// The file does not begin with a VCF header.
     #[error("not a VCF file, whose first line is ##fileformat=VCF...: give VCF, plain or compressed (not BCF)")]
     NotVcf,
@@ -499,7 +499,7 @@ pub enum KnownVariantsFault {
 pub enum TargetFault {
     /// The compressed data are damaged or truncated; the text describes the damage.
     #[error("damaged {0} data ({1}): copy or make the file again")]
-    Compressed(Compression, String),
+    Compressed(CompressionFormat, String),
     /// The line has fewer columns than the number in the field.
     #[error(
         "has fewer than {0} columns: give BED (contig, start, end) or an interval list of Picard with its @SQ header"

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::aligned::{self, AlignedInput};
-use crate::compression::{Compression, StreamDecoder};
+use crate::compression::{CompressionFormat, StreamDecoder};
 use crate::error::Error;
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
@@ -113,7 +113,7 @@ fn estimate_reference(path: &Path) -> io::Result<ReadEstimate> {
     let mut head = Vec::new();
     File::open(path)?.take(MAX_MAGIC_BYTES).read_to_end(&mut head)?;
     let size = path.metadata()?.len();
-    let sequence = if Compression::detect(&head).is_some() { size * GZIP_BASES_PER_BYTE } else { size };
+    let sequence = if CompressionFormat::detect(&head).is_some() { size * GZIP_BASES_PER_BYTE } else { size };
     let [reads, bases] = reference_reads::count_artificial_reads_and_bases(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     Ok(ReadEstimate { packed_bytes: max_packed_bytes(held), ..held })
@@ -173,21 +173,21 @@ fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u6
     let format = loop {
         match disk.fill_buf() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            head => break Compression::detect(head?),
+            head => break CompressionFormat::detect(head?),
         }
     };
     let before = u64::from(from.offset_in_block);
     let records = match format {
         // The sample of a BGZF span may extend beyond the span, which is equally representative.
-        Some(Compression::Gzip) => {
+        Some(CompressionFormat::Gzip) => {
             let mut text = MultiGzDecoder::new(&mut disk);
             let skipped = io::copy(&mut text.by_ref().take(before), &mut io::sink());
             skipped.map(drop).or_else(accept_damage)?;
             RecordScanner::scan_all(text.take(look))
         }
-        Some(Compression::Bzip2) => RecordScanner::scan_all(StreamDecoder::new_bzip2(&mut disk).take(look)),
-        Some(Compression::Xz) => RecordScanner::scan_all(StreamDecoder::new_xz(&mut disk).take(look)),
-        Some(Compression::Zstd) => RecordScanner::scan_all(StreamDecoder::new_zstd(&mut disk).take(look)),
+        Some(CompressionFormat::Bzip2) => RecordScanner::scan_all(StreamDecoder::new_bzip2(&mut disk).take(look)),
+        Some(CompressionFormat::Xz) => RecordScanner::scan_all(StreamDecoder::new_xz(&mut disk).take(look)),
+        Some(CompressionFormat::Zstd) => RecordScanner::scan_all(StreamDecoder::new_zstd(&mut disk).take(look)),
         None => RecordScanner::scan_all(Read::take(&mut disk, span.map_or(look, |span| span.len_bytes().min(look)))),
     };
     let RecordScanner { estimate: seen, record_bytes: whole, text_bytes: text, .. } = records?;

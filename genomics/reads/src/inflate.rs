@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bgzf::{self, BgzfReader};
-use crate::compression::{Compression, DecompressError, StreamDecoder};
+use crate::compression::{CompressionFormat, DecompressError, StreamDecoder};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::gzip_members::MultiMemberGzipReader;
@@ -80,7 +80,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
             let (found, remedy) = ("a zip archive", "unpack it with unzip, and give the files in it");
             return Err(Error::error_in_file(path, FileFault::Format { found, wanted: "one file", remedy }));
         }
-        let compression = Compression::detect(&head);
+        let compression = CompressionFormat::detect(&head);
         // A span may be inside one block, which is then its last block.
         let blocks = bgzf::parse_block_size(&head).is_some() || head.is_empty();
         // Only in BGZF can a span start or end inside a block, and only BGZF among compressed files can have spans.
@@ -91,10 +91,10 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
         let stream = match compression {
             _ if blocks => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
             None => InputStream::Plain(packed),
-            Some(Compression::Gzip) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
-            Some(Compression::Bzip2) => InputStream::Other(StreamDecoder::new_bzip2(packed)),
-            Some(Compression::Xz) => InputStream::Other(StreamDecoder::new_xz(packed)),
-            Some(Compression::Zstd) => InputStream::Other(StreamDecoder::new_zstd(packed)),
+            Some(CompressionFormat::Gzip) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
+            Some(CompressionFormat::Bzip2) => InputStream::Other(StreamDecoder::new_bzip2(packed)),
+            Some(CompressionFormat::Xz) => InputStream::Other(StreamDecoder::new_xz(packed)),
+            Some(CompressionFormat::Zstd) => InputStream::Other(StreamDecoder::new_zstd(packed)),
         };
         Ok(Decompressor {
             stream,

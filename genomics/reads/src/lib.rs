@@ -90,7 +90,7 @@ pub use genuma_work::ProgressCounters;
 
 pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
 pub use check::{check_lanes, check_lanes_for_one_pass};
-pub use compression::Compression;
+pub use compression::CompressionFormat;
 pub use empty_lanes::{describe_empty_lane, find_empty_lanes, remove_empty_lanes, without_empty_lanes};
 pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
 pub use estimate::ReadEstimate;

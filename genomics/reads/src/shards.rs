@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::path::Path;
 
-use crate::compression::Compression;
+use crate::compression::CompressionFormat;
 use crate::error::Error;
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles, LaneSlice};
@@ -89,7 +89,7 @@ pub enum SplitObstacle {
     NotRegular,
     /// The input is compressed, but is not BGZF, so it has no random access.
     #[error("{0} that is not BGZF can only be read from its start: compress the file with bgzip")]
-    Compressed(Compression),
+    Compressed(CompressionFormat),
     /// The input is BAM, CRAM or BINSEQ, where mates may be anywhere in the file.
     #[error("mates may be anywhere in a BAM, CRAM or BINSEQ file; for more shards give several files, or BGZF FASTQ")]
     Aligned,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use genuma_work::ProgressCounters;
 
-use crate::compression::{Compression, DecompressError};
+use crate::compression::{CompressionFormat, DecompressError};
 use crate::error::{Error, FileFault};
 use crate::inflate::{Decompressor, FileReadOptions};
 
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) fn for_each_line(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<(), Error>,
-    damage_error: impl Fn(u64, Compression, String) -> Error,
+    damage_error: impl Fn(u64, CompressionFormat, String) -> Error,
 ) -> Result<(), Error> {
     for_lines_until(path, |number, line| parse(number, line).map(ControlFlow::Continue), damage_error)
 }
@@ -33,7 +33,7 @@ pub(crate) fn for_each_line(
 pub(crate) fn for_lines_until(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<ControlFlow<()>, Error>,
-    damage_error: impl Fn(u64, Compression, String) -> Error,
+    damage_error: impl Fn(u64, CompressionFormat, String) -> Error,
 ) -> Result<(), Error> {
     let progress = ProgressCounters::default();
     let mut inflate = Decompressor::open(path, &progress, &FileReadOptions::default())?;

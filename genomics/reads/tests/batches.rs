@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::common::{Folder, bgzf, fastq, gzip, gzip_members, interleave};
+use crate::common::{Folder, bgzf, bzip2, fastq, gzip, gzip_members, interleave, xz, zstd};
 use genuma_reads::{
     AlignedOptions, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, check_lanes,
     for_each_batch,
@@ -55,10 +55,13 @@ fn compression_and_threads_do_not_change_the_pairs() {
     assert_eq!(fields.each_ref().map(Vec::len), [131, 131, 110, 110]);
 
     type Pack = fn(&[u8]) -> Vec<u8>;
-    let packs: [(&str, Pack); 5] = [
+    let packs: [(&str, Pack); 8] = [
         ("gz", gzip),
         ("members", |text| gzip_members(text, 70_001)),
         ("bgzf", bgzf),
+        ("bz2", bzip2),
+        ("xz", xz),
+        ("zst", zstd),
         ("crlf", |text| String::from_utf8_lossy(text).replace('\n', "\r\n").into_bytes()),
         ("open_end", |text| text[..text.len() - 1].to_vec()),
     ];

@@ -1,8 +1,11 @@
 //! The complete error messages for invalid reads.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 
-use crate::common::{Folder, bgzf, fastq, gzip, gzip_members, interleave, pull};
+use crate::common::{Folder, bgzf, bzip2, fastq, gzip, gzip_members, interleave, pull, xz, zstd};
 use genuma_reads::{
     AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadBatch,
     ReadStream, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch,
@@ -224,6 +227,71 @@ fn truncated_gzip_is_reported() {
 }
 
 #[test]
+fn truncated_and_damaged_bzip2_xz_and_zstd_are_reported() {
+    let folder = Folder::new();
+    let text = fastq(0, 3000, 1);
+    let mates = folder.write("2.fq", fastq(0, 3000, 2));
+    let reading = |bytes: &[u8]| reading(&folder, LaneFiles::Pair(folder.write("1.fq", bytes), mates.clone()));
+    type Pack = fn(&[u8]) -> Vec<u8>;
+    for (name, pack) in [("bzip2", bzip2 as Pack), ("xz", xz), ("zstd", zstd)] {
+        let packed = pack(&text);
+        for len in [packed.len() - 1, packed.len() - 4, packed.len() * 2 / 3, packed.len() / 4] {
+            let error = reading(&packed[..len]);
+            let expected = format!(": the {name} data end too early: the file is truncated, copy or make it again");
+            assert!(error.starts_with("1.fq: record ") && error.ends_with(&expected), "{error}");
+        }
+        // Flipped bits may become wrong records before the checksum is reached: the error is of the records or data.
+        for at in [packed.len() / 4, packed.len() * 2 / 3] {
+            let mut damaged = packed.clone();
+            damaged[at] ^= 4;
+            let error = reading(&damaged);
+            assert!(error.starts_with("1.fq: ") || error.starts_with("2.fq: "), "{error}");
+        }
+        let error = reading(&[&packed[..], b"trailing garbage"].concat());
+        assert!(error.starts_with(&format!("1.fq: record 3001: damaged {name} data (")), "{error}");
+    }
+    // The last four bytes of zstd are the checksum.
+    let mut damaged = zstd(&text);
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(reading(&damaged), "1.fq: record 3001: damaged zstd data (wrong checksum): copy or make the file again");
+}
+
+/// Files of the programs themselves, with the largest windows that are accepted, and one that is too large.
+#[test]
+fn files_of_bzip2_xz_and_zstd_are_read() {
+    let folder = Folder::new();
+    let text = fastq(0, 3000, 1);
+    let plain = folder.write("r.fq", &text);
+    let single =
+        |path: &Path| pull(&[StreamLane::Single(path.into())], StreamOptions::new(BatchLimits::with_num_reads(100)));
+    let (expected, error) = single(&plain);
+    assert!(error.is_none(), "{error:?}");
+    let commands: [(&str, &[&str]); 6] = [
+        ("bzip2", &["-9"]),
+        ("xz", &["-9e"]),
+        ("xz", &["-1", "--check=sha256"]),
+        ("xz", &["-1", "--check=none", "--block-size=10000"]),
+        ("zstd", &["-19", "--no-check"]),
+        ("zstd", &["--ultra", "-22", "--long=27"]),
+    ];
+    for (program, args) in commands {
+        let Ok(run) = Command::new(program).args(args).arg("-c").stdin(File::open(&plain).unwrap()).output() else {
+            let _ =
+                writeln!(std::io::stderr(), "skipped: files_of_bzip2_xz_and_zstd_are_read: {program} is not installed");
+            continue;
+        };
+        assert!(run.status.success(), "{run:?}");
+        let (found, error) = single(&folder.write("packed", run.stdout));
+        assert!(error.is_none() && found == expected, "{program} {args:?}: {error:?}");
+    }
+    // Its header asks for a window of 2 GiB.
+    let huge = folder.write("huge.zst", b"\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00");
+    let (_, error) = single(&huge);
+    let error = error.expect("too large a window").to_string();
+    assert!(error.contains("damaged zstd data (") && error.contains("window"), "{error}");
+}
+
+#[test]
 fn damaged_gzip_is_reported() {
     let folder = Folder::new();
     let text = fastq(0, 3000, 1);
@@ -293,7 +361,7 @@ fn checking(folder: &Folder, files: &[&Path]) -> String {
 fn unusable_files_are_reported() {
     let folder = Folder::new();
     let good = folder.write("good.fq", fastq(0, 3, 1));
-    let cases: [(&str, &[u8], &str); 13] = [
+    let cases: [(&str, &[u8], &str); 14] = [
         ("e.fq", b"", "is empty: give a file with at least one record"),
         ("e.fq.gz", &gzip(b""), "is empty: give a file with at least one record"),
         ("e.bgzf", &bgzf(b""), "is empty: give a file with at least one record"),
@@ -317,18 +385,15 @@ fn unusable_files_are_reported() {
         (
             "r.fq.bz2",
             b"BZh91AY",
-            "is compressed with bzip2, not gzip or plain text: decompress it, or compress it with gzip or bgzip",
+            "record 1: the bzip2 data end too early: the file is truncated, copy or make it again",
         ),
-        (
-            "r.fq.xz",
-            b"\xfd7zXZ\0",
-            "is compressed with xz, not gzip or plain text: decompress it, or compress it with gzip or bgzip",
-        ),
+        ("r.fq.xz", b"\xfd7zXZ\0", "record 1: the xz data end too early: the file is truncated, copy or make it again"),
         (
             "r.fq.zst",
             b"\x28\xb5\x2f\xfd\x00",
-            "is compressed with zstd, not gzip or plain text: decompress it, or compress it with gzip or bgzip",
+            "record 1: the zstd data end too early: the file is truncated, copy or make it again",
         ),
+        ("r.zip", b"PK\x03\x04rest", "is a zip archive, not one file: unpack it with unzip, and give the files in it"),
         (
             "r.txt",
             b"\n\n",

@@ -8,8 +8,8 @@ use crate::common::{Folder, gzip, interleave};
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use genuma_reads::{
-    Error, FileSpan, Lane, LaneFiles, LaneSlice, NORMAL_SAMPLE, ProgressCounters, ReadEstimate, ShardPlan,
-    SplitObstacle, TUMOUR_SAMPLE, VirtualOffset, check_lanes, for_each_batch, split_into_shards,
+    CompressionFormat, Error, FileSpan, Lane, LaneFiles, LaneSlice, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
+    ShardPlan, SplitObstacle, TUMOUR_SAMPLE, VirtualOffset, check_lanes, for_each_batch, split_into_shards,
 };
 
 /// A pair: sample, name, bases and qualities of both mates.
@@ -261,7 +261,10 @@ fn several_lanes_of_both_samples_are_divided() {
             assert_eq!(whole, []);
             continue;
         }
-        assert_eq!(whole, [(&gzipped, SplitObstacle::Compressed(Compression::Gzip)), (&tiny, SplitObstacle::TooSmall)]);
+        assert_eq!(
+            whole,
+            [(&gzipped, SplitObstacle::Compressed(CompressionFormat::Gzip)), (&tiny, SplitObstacle::TooSmall)]
+        );
         let bytes: Vec<u64> =
             sharding.shards.iter().map(|lanes| lanes.iter().map(|lane| lane.disk_bytes().unwrap()).sum()).collect();
         let least = bytes.iter().min().unwrap();
@@ -389,7 +392,10 @@ fn ambiguous_names_prevent_division() {
         (single("/dev/null".into()), SplitObstacle::NotRegular),
         (single(folder.write("empty", "")), SplitObstacle::TooSmall),
         (single(folder.write("nothing.gz", usual(b""))), SplitObstacle::TooSmall),
-        (single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))), SplitObstacle::Compressed(Compression::Gzip)),
+        (
+            single(folder.write("reads.gz", gzip(named(|i| i).as_bytes()))),
+            SplitObstacle::Compressed(CompressionFormat::Gzip),
+        ),
         (single(folder.write("one", "@a\nA\n+\nF\n")), SplitObstacle::TooSmall),
     ];
     for (lane, why) in cases {

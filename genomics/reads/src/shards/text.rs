@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::bgzf::{self, block_size_at, inflate_block_at};
-use crate::compression::Compression;
+use crate::compression::CompressionFormat;
 use crate::file_span::{FileSpan, VirtualOffset};
 
 use super::SplitObstacle;
@@ -32,7 +32,7 @@ impl RandomAccessText {
         let mut head = Vec::new();
         (&file).take(bgzf::HEADER_BYTES as u64).read_to_end(&mut head)?;
         let packed = bgzf::parse_block_size(&head).is_some();
-        match (head.first(), Compression::detect(&head)) {
+        match (head.first(), CompressionFormat::detect(&head)) {
             _ if packed => {}
             (None, _) => return Ok(Err(SplitObstacle::TooSmall)),
             (_, Some(format)) => return Ok(Err(SplitObstacle::Compressed(format))),

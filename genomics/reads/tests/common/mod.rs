@@ -10,6 +10,7 @@ use std::thread;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
 use genuma_reads::{BatchLimits, Error, ReadBatch, ReadStream, StreamLane, StreamOptions};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
 /// A folder of test files that is removed when it is dropped.
@@ -68,6 +69,36 @@ pub fn gzip_members(text: &[u8], size: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = text.chunks(size).flat_map(|part| [gzip(part), gzip(b"")]).flatten().collect();
     bytes.extend(gzip(b""));
     bytes
+}
+
+/// The text as two concatenated streams of bzip2.
+pub fn bzip2(text: &[u8]) -> Vec<u8> {
+    let compress = |part: &[u8]| {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        encoder.write_all(part).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (first, second) = text.split_at(text.len() / 3);
+    [compress(first), compress(second)].concat()
+}
+
+/// The text as two concatenated streams of xz, with the padding that its specification allows between them.
+pub fn xz(text: &[u8]) -> Vec<u8> {
+    let compress = |part: &[u8]| {
+        let mut encoder = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+        encoder.write_all(part).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (first, second) = text.split_at(text.len() / 3);
+    [compress(first), vec![0; 8], compress(second)].concat()
+}
+
+/// The text as two frames of zstd with a skippable frame between them.
+pub fn zstd(text: &[u8]) -> Vec<u8> {
+    let compress = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);
+    let (first, second) = text.split_at(text.len() / 3);
+    let skippable = [&0x184d_2a53_u32.to_le_bytes()[..], &5_u32.to_le_bytes(), b"notes"].concat();
+    [compress(first), skippable, compress(second)].concat()
 }
 
 /// BGZF (SAM specification, section 4.1) with its end-of-file marker.
