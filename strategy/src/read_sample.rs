@@ -4,15 +4,14 @@
 //! process ends for any reason.
 
 use std::fs::{File, Permissions};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
 use genuma_reads::{
     AlignedOptions, BatchLimits, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
-    StreamLane, StreamOptions,
+    StreamLane, StreamOptions, sample_compression_ratio,
 };
 
 use crate::batching::lanes_of_read_files;
@@ -109,7 +108,8 @@ impl ReadSample {
                 let sizes = paths.iter().filter_map(|path| path.metadata().ok()).map(|m| m.len()).sum::<u64>();
                 let first = &paths[..whole.files.len().min(paths.len())];
                 let each = whole.bytes / first.len().max(1) as u64;
-                let packed: Result<Vec<f64>, Error> = first.iter().map(|path| compression_ratio(path, each)).collect();
+                let packed: Result<Vec<f64>, _> =
+                    first.iter().map(|path| sample_compression_ratio(path, each)).collect();
                 let packing = packed?.iter().sum::<f64>() / first.len().max(1) as f64;
                 (taken as f64 * sizes as f64 / (whole.bytes as f64 * packing).max(1.0)).max(taken as f64)
             }
@@ -139,25 +139,6 @@ fn to_lane(lane: &StreamLane) -> Lane {
     };
     Lane::with_whole_files(NORMAL_SAMPLE, files)
 }
-
-/// Returns the compressed bytes per uncompressed byte over the first `bytes` uncompressed bytes of a file; 1 if the
-/// file is not compressed.
-fn compression_ratio(path: &Path, bytes: u64) -> Result<f64, Error> {
-    let told = |source| genuma_reads::Error::Read { path: path.to_owned(), source };
-    let share = || -> io::Result<f64> {
-        let mut file = BufReader::new(File::open(path)?);
-        if !file.fill_buf()?.starts_with(&GZIP_MAGIC) {
-            return Ok(1.0);
-        }
-        let mut plain = MultiGzDecoder::new(file);
-        let held = io::copy(&mut plain.by_ref().take(bytes), &mut io::sink())?;
-        Ok(plain.get_mut().stream_position()? as f64 / held.max(1) as f64)
-    };
-    Ok(share().map_err(told)?)
-}
-
-/// First bytes of a gzip file (RFC 1952, section 2.3.1).
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Temporary files of a sample: one, or one each for read 1 and read 2.
 #[derive(Debug)]

@@ -170,29 +170,49 @@ struct FileSample {
 /// The file cannot be read. Damaged data end the sample.
 fn sample_file(file: File, from: VirtualOffset, span: Option<FileSpan>, look: u64) -> io::Result<FileSample> {
     let mut disk = CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, file), bytes_consumed: 0 };
+    let (is_compressed, mut text) = decompress_sample(&mut disk)?;
+    let before = u64::from(from.offset_in_block);
+    io::copy(&mut text.by_ref().take(before), &mut io::sink()).map(drop).or_else(accept_damage)?;
+    // The sample of a BGZF span may extend beyond the span, which is equally representative.
+    let plain_span = span.filter(|_| !is_compressed);
+    let records = RecordScanner::scan_all(text.take(plain_span.map_or(look, |span| span.len_bytes().min(look))))?;
+    let RecordScanner { estimate, record_bytes: whole, text_bytes: text, .. } = records;
+    let disk_bytes = (disk.bytes_consumed as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
+    Ok(FileSample { is_compressed, estimate, disk_bytes })
+}
+
+/// Returns whether a file is compressed, and a reader of its text.
+fn decompress_sample<R: Read>(disk: &mut CountingReader<BufReader<R>>) -> io::Result<(bool, Box<dyn Read + '_>)> {
     let format = loop {
         match disk.fill_buf() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             head => break CompressionFormat::detect(head?),
         }
     };
-    let before = u64::from(from.offset_in_block);
-    let records = match format {
-        // The sample of a BGZF span may extend beyond the span, which is equally representative.
-        Some(CompressionFormat::Gzip) => {
-            let mut text = MultiGzDecoder::new(&mut disk);
-            let skipped = io::copy(&mut text.by_ref().take(before), &mut io::sink());
-            skipped.map(drop).or_else(accept_damage)?;
-            RecordScanner::scan_all(text.take(look))
-        }
-        Some(CompressionFormat::Bzip2) => RecordScanner::scan_all(StreamDecoder::new_bzip2(&mut disk).take(look)),
-        Some(CompressionFormat::Xz) => RecordScanner::scan_all(StreamDecoder::new_xz(&mut disk).take(look)),
-        Some(CompressionFormat::Zstd) => RecordScanner::scan_all(StreamDecoder::new_zstd(&mut disk).take(look)),
-        None => RecordScanner::scan_all(Read::take(&mut disk, span.map_or(look, |span| span.len_bytes().min(look)))),
+    let text: Box<dyn Read + '_> = match format {
+        Some(CompressionFormat::Gzip) => Box::new(MultiGzDecoder::new(disk)),
+        Some(CompressionFormat::Bzip2) => Box::new(StreamDecoder::new_bzip2(disk)),
+        Some(CompressionFormat::Xz) => Box::new(StreamDecoder::new_xz(disk)),
+        Some(CompressionFormat::Zstd) => Box::new(StreamDecoder::new_zstd(disk)),
+        None => Box::new(disk),
     };
-    let RecordScanner { estimate: seen, record_bytes: whole, text_bytes: text, .. } = records?;
-    let bytes = (disk.bytes_consumed as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
-    Ok(FileSample { is_compressed: format.is_some(), estimate: seen, disk_bytes: bytes })
+    Ok((format.is_some(), text))
+}
+
+/// Returns the bytes of a regular file per byte of its text, over the first `max_bytes` bytes of the text; 1 if the file is
+/// not compressed.
+///
+/// # Errors
+/// The file cannot be read, or the compressed data are damaged.
+pub fn sample_compression_ratio(path: &Path, max_bytes: u64) -> Result<f64, Error> {
+    let sample = || -> io::Result<f64> {
+        let mut disk =
+            CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, File::open(path)?), bytes_consumed: 0 };
+        let (_, text) = decompress_sample(&mut disk)?;
+        let text_bytes = io::copy(&mut text.take(max_bytes), &mut io::sink())?;
+        Ok(disk.bytes_consumed as f64 / text_bytes.max(1) as f64)
+    };
+    sample().map_err(|source| Error::Read { path: path.into(), source })
 }
 
 /// Returns an error of a system call. Damaged data are reported when the file is read.

@@ -93,7 +93,7 @@ pub use check::{check_lanes, check_lanes_for_one_pass};
 pub use compression::CompressionFormat;
 pub use empty_lanes::{describe_empty_lane, find_empty_lanes, remove_empty_lanes, without_empty_lanes};
 pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
-pub use estimate::ReadEstimate;
+pub use estimate::{ReadEstimate, sample_compression_ratio};
 pub use fastq::check_no_other_format;
 pub use file_span::{FileSpan, VirtualOffset};
 pub use inline_umi::InlineUmis;
