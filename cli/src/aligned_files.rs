@@ -19,42 +19,69 @@ pub(crate) fn log_record_counts(lanes: &[Lane]) {
     }
 }
 
+/// Logs what [`log_record_counts`] does, but without warnings: the results have them ([`WarningTopic::IncompleteReads`]).
+///
+/// [`WarningTopic::IncompleteReads`]: genuma_somatic::result_warnings::WarningTopic::IncompleteReads
+pub(crate) fn log_record_counts_without_warnings(lanes: &[Lane]) {
+    for (file, tally) in files_with_record_counts(lanes) {
+        log_skipped_records(&file, tally);
+        describe_missing_data(&file, tally).iter().for_each(|text| info!("{text}"));
+    }
+}
+
 /// Logs the numbers of skipped records and of reads with UMIs of one lane, and warns of missing mates and other missing
 /// data. `file` is what the messages call it.
 pub(crate) fn log_record_counts_of_lane(file: &str, tally: &RecordCounts) {
-    let RecordCounts { records, secondary, supplementary, unpaired: alone, .. } = tally;
-    if tally.with_umi > 0 {
-        info!("{file}: the UMIs of {} reads were taken from tags or from their bases", tally.with_umi);
+    log_skipped_records(file, tally);
+    describe_missing_data(file, tally).iter().for_each(|text| warn!("{text}"));
+}
+
+fn log_skipped_records(file: &str, tally: &RecordCounts) {
+    let RecordCounts { records, secondary, supplementary, unpaired: alone, with_umi, .. } = tally;
+    if *with_umi > 0 {
+        info!("{file}: the UMIs of {with_umi} reads were taken from tags or from their bases");
     }
     if *records > 0 {
         info!(
             "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; unpaired by their flags: {alone}"
         );
     }
-    let (what, n) =
+}
+
+/// Describes missing mates and other missing data: what was found, and what to do.
+fn describe_missing_data(file: &str, tally: &RecordCounts) -> Vec<String> {
+    let reads = tally.records.saturating_sub(tally.secondary + tally.supplementary);
+    let (short, num_short) =
         tally.shorter_than_structure.description_with_example_and_count("reads are shorter than their read structure");
-    if n > 0 {
-        warn!(
-            "{file}: {n} {what} and were left out with their mates; check that --umi describes the reads of this file"
-        );
-    }
-    let (what, n) =
+    let (alone, num_alone) =
         tally.mate_missing.description_with_example_and_count("reads whose mate is not in the file, used without it");
-    if n > 0 {
-        warn!("{file}: {n} {what}; check that the file has all reads of the sample");
-    }
-    let reads = records.saturating_sub(secondary + supplementary);
-    let (what, n) = tally.hard_clipped.description_with_example_and_count("reads are hard-clipped");
-    if n > 0 {
-        warn!(
-            "{file}: {n} of {reads} {what}: their clipped bases are not in the file, so they cannot be aligned or \
-             support variants. Use the original FASTQ or BAM files"
-        );
-    }
-    let (what, n) = tally.without_bases.description_with_example_and_count("reads have no bases, only SEQ `*`");
-    if n > 0 {
-        warn!("{file}: {n} of {reads} {what}, and contribute nothing. Use the original FASTQ or BAM files");
-    }
+    let (clipped, num_clipped) = tally.hard_clipped.description_with_example_and_count("reads are hard-clipped");
+    let (empty, num_empty) =
+        tally.without_bases.description_with_example_and_count("reads have no bases, only SEQ `*`");
+    let all = [
+        (
+            num_short,
+            format!(
+                "{file}: {num_short} {short} and were left out with their mates; check that --umi describes the reads of \
+                 this file"
+            ),
+        ),
+        (num_alone, format!("{file}: {num_alone} {alone}; check that the file has all reads of the sample")),
+        (
+            num_clipped,
+            format!(
+                "{file}: {num_clipped} of {reads} {clipped}: their clipped bases are not in the file, so they cannot be \
+                 aligned or support variants. Use the original FASTQ or BAM files"
+            ),
+        ),
+        (
+            num_empty,
+            format!(
+                "{file}: {num_empty} of {reads} {empty}, and contribute nothing. Use the original FASTQ or BAM files"
+            ),
+        ),
+    ];
+    all.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect()
 }
 
 /// Returns the record counts of all input files that have them as JSON; null if there are no such files.

@@ -348,7 +348,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let warnings = result_check::check_call_result(&finished, warnings, args.blocking_warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
-    aligned_files::log_record_counts(&job.lanes);
+    aligned_files::log_record_counts_without_warnings(&job.lanes);
     // An interruption can end here too, because its handler removes files in use. The handler's message must then be
     // the last one.
     let undivided = signals::enter_critical_section();
@@ -480,7 +480,10 @@ fn check_inputs(
     };
     result_check::check_no_blocking_warnings(&warnings, rule)?;
     log_warnings(&warnings);
-    let Some(reference) = reference else { return Ok((None, warnings)) };
+    let Some(reference) = reference else {
+        result_check::check_no_logged_warnings(rule)?;
+        return Ok((None, warnings));
+    };
     if let Some(option) = &job.targets {
         log_target_counts(option, &option.read_targets(&reference)?);
     }
@@ -488,6 +491,7 @@ fn check_inputs(
     if let Some(gff) = &job.gff {
         log_gene_counts(gff, &gff.read_genes(&reference)?);
     }
+    result_check::check_no_logged_warnings(rule)?;
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 

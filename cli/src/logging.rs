@@ -5,14 +5,20 @@
 
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
 use genuma_strategy::instance::STDERR_LOG_TARGET;
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
+use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::{progress, stdout_state};
 
@@ -36,7 +42,32 @@ impl Verbosity {
             (_, 1) => Level::DEBUG,
             _ => Level::TRACE,
         };
-        tracing_subscriber::fmt().with_max_level(level).event_format(LineFormat).with_writer(StderrAboveBars).init();
+        let lines = tracing_subscriber::fmt::layer().event_format(LineFormat).with_writer(StderrAboveBars);
+        let lines = lines.with_filter(LevelFilter::from_level(level));
+        tracing_subscriber::registry().with(lines).with(WarningCounter.with_filter(LevelFilter::WARN)).init();
+    }
+}
+
+/// Crates whose warnings are about inputs and results. Those of the others are about the machine, such as a device or a
+/// network that fails, and change no result.
+const DATA_LOG_TARGETS: [&str; 5] = ["genuma", "genuma_annotate", "genuma_pair", "genuma_reads", "genuma_somatic"];
+
+static NUM_DATA_WARNINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of warnings about inputs and results that were logged so far, also those that `--quiet` hides.
+pub(crate) fn num_data_warnings() -> u64 {
+    NUM_DATA_WARNINGS.load(Relaxed)
+}
+
+/// Counts warnings about inputs and results.
+struct WarningCounter;
+
+impl<S: Subscriber> Layer<S> for WarningCounter {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        let krate = event.metadata().target().split("::").next().unwrap_or_default();
+        if *event.metadata().level() == Level::WARN && DATA_LOG_TARGETS.contains(&krate) {
+            NUM_DATA_WARNINGS.fetch_add(1, Relaxed);
+        }
     }
 }
 

@@ -379,7 +379,8 @@ fn missing_mates_are_told_and_their_reads_taken() {
     samtools(&["view", "-b", "-F", "4", "-q", "1", "-o", text(&normal), text(&sorted[0])]);
     samtools(&["view", "-b", "-F", "2064", "-o", text(&tumour), text(&sorted[1])]);
     let out = scratch("with-missing");
-    let said = run(data_with_reads([normal, tumour]).call_with(&out, &["--threads", "2"])).assert_success().stderr;
+    let incomplete = data_with_reads([normal, tumour]);
+    let said = run(incomplete.call_with(&out, &["--threads", "2"])).assert_success().stderr;
     let lines = told(&out);
     let lost = |sample: &str| {
         let what = format!("{sample}: reads whose mate is not in the file, used without it (such as ");
@@ -387,6 +388,10 @@ fn missing_mates_are_told_and_their_reads_taken() {
     };
     assert!(lost("tumour") > 10_000 && lost("normal") > 0, "{lines:?}");
     assert!(said.contains("tumour.bam: ") && said.contains("reads whose mate is not in the file"), "{said}");
+    let warnings = json(&out.join("summary.json"))["warnings"].to_string();
+    assert!(warnings.contains("incomplete_reads"), "{warnings}");
+    let strict = run(incomplete.call_with(&scratch("with-missing-strict"), &["--strict"]));
+    assert!(strict.code == Some(1) && strict.stderr.contains("because of --strict"), "{}", strict.stderr);
 }
 
 #[test]

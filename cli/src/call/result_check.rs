@@ -4,6 +4,8 @@ use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
+use crate::logging::num_data_warnings;
+
 /// The results are withheld because of warnings that make them meaningless, whose texts it has.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -51,7 +53,21 @@ pub(super) fn check_call_result(
     if rule == BlockingWarningRule::Strict {
         check_no_blocking_warnings(&warnings, rule)?;
     }
+    check_no_logged_warnings(rule)?;
     Ok(warnings)
+}
+
+/// With [`BlockingWarningRule::Strict`], checks that no warning about the inputs or results was logged.
+///
+/// # Errors
+/// Some were.
+pub(super) fn check_no_logged_warnings(rule: BlockingWarningRule) -> anyhow::Result<()> {
+    match num_data_warnings() {
+        1.. if rule == BlockingWarningRule::Strict => {
+            bail!("no results are written because of --strict: see the warnings above (remove the cause, or omit it)")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that no warning prevents the results from being written, according to `rule`.

@@ -4,6 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
+const MATE_MISSING: &str = "reads whose mate is not in the file, used without it";
+const HARD_CLIPPED: &str = "hard-clipped reads without their clipped bases";
+const WITHOUT_BASES: &str = "reads without bases";
+const SHORTER_THAN_STRUCTURE: &str = "reads shorter than their read structure, left out with their mates";
+/// Beginnings of the descriptions of reads that are incomplete (see
+/// [`RecordCounts::describe_skipped_and_missing_counts`]).
+pub const INCOMPLETE_READ_DESCRIPTIONS: [&str; 4] = [MATE_MISSING, HARD_CLIPPED, WITHOUT_BASES, SHORTER_THAN_STRUCTURE];
+
 /// Numbers of the records of a file or lane, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordCounts {
@@ -120,9 +128,7 @@ impl RecordCounts {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
-            self.shorter_than_structure.description_with_example_and_count(
-                "reads shorter than their read structure, left out with their mates",
-            ),
+            self.shorter_than_structure.description_with_example_and_count(SHORTER_THAN_STRUCTURE),
         ];
         skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data_counts()).collect()
     }
@@ -130,10 +136,9 @@ impl RecordCounts {
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
     fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
         let all = [
-            self.mate_missing
-                .description_with_example_and_count("reads whose mate is not in the file, used without it"),
-            self.hard_clipped.description_with_example_and_count("hard-clipped reads without their clipped bases"),
-            self.without_bases.description_with_example_and_count("reads without bases"),
+            self.mate_missing.description_with_example_and_count(MATE_MISSING),
+            self.hard_clipped.description_with_example_and_count(HARD_CLIPPED),
+            self.without_bases.description_with_example_and_count(WITHOUT_BASES),
         ];
         all.into_iter().filter(|(_, n)| *n > 0).collect()
     }

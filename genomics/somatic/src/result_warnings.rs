@@ -2,14 +2,14 @@
 //! withhold the results unless the user requests them.
 
 use genuma_pair::identity::{IdentityResult, Relation};
-use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::{INCOMPLETE_READ_DESCRIPTIONS, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::genotyping::{FinishedCall, MIN_TWO_PEOPLE_SHARE};
 use crate::ledger::{
-    Ledger, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE,
-    UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
+    Ledger, LedgerLine, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
+    TOO_MANY_VARIANTS_LEDGER_LINE, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
 };
 use crate::tumour_alleles::OwnAlleleCounts;
 
@@ -39,6 +39,8 @@ pub enum WarningTopic {
     SampleNames,
     /// A call without a normal left out k-mers because the person has too many variants.
     TooManyVariants,
+    /// Reads lack their mates or bases, or are shorter than their read structure.
+    IncompleteReads,
 }
 
 /// A warning on the result of a call: why the calls are probably not meaningful.
@@ -96,10 +98,11 @@ const MAX_CALLS_OF_EXCHANGED_SAMPLES: usize = 2;
 /// Determines the warnings on a finished call, of all topics that are not known from the inputs alone; empty if nothing
 /// is wrong.
 pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
+    let incomplete = find_incomplete_reads(&finished.ledger);
     let shallow = find_shallow_samples(finished);
     if shallow.iter().any(|warning| warning.withholds_results) {
         // Other tests need reads.
-        return shallow;
+        return [incomplete, shallow].concat();
     }
     let species = find_other_species(&finished.ledger, finished.samples.has_normal(), !shallow.is_empty());
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
@@ -110,7 +113,27 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let people = find_two_people(&identities.collect::<Vec<_>>(), finished.genotype_mismatch_share);
     // Another person's DNA in the normal looks like changes of the normal.
     let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
-    shallow.into_iter().chain(species).chain(reference).chain(variants).chain(people).chain(exchanged).collect()
+    incomplete
+        .into_iter()
+        .chain(shallow)
+        .chain(species)
+        .chain(reference)
+        .chain(variants)
+        .chain(people)
+        .chain(exchanged)
+        .collect()
+}
+
+/// Returns a warning for each kind of incomplete reads of each sample. The ledger has them, also of a distributed call.
+fn find_incomplete_reads(ledger: &Ledger) -> Vec<ResultWarning> {
+    let warn = |line: &LedgerLine| {
+        let start = INCOMPLETE_READ_DESCRIPTIONS.iter().find_map(|what| line.description.find(what))?;
+        let (sample, what) = line.description.split_at(start);
+        let message =
+            format!("{sample}{} {what}: check that its files have all reads of the sample, with all bases", line.count);
+        Some(ResultWarning::new(WarningTopic::IncompleteReads, message))
+    };
+    ledger.lines.iter().filter(|line| line.skipped).filter_map(warn).collect()
 }
 
 /// Returns a warning for each sample with too few reads for most variants, and one if k-mers of the tumour were skipped

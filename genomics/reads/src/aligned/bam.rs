@@ -9,7 +9,7 @@ use crate::error::{Error, FileFault, RecordFault};
 use crate::inflate::{Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
-use super::eof_marker::warn_if_no_eof_marker;
+use super::eof_marker::check_eof_marker_or_last_block;
 use super::header::{self, AlignedHeader, HeaderSequence};
 use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
 
@@ -45,7 +45,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
     /// # Errors
     /// The file cannot be read, is not BAM, or ends inside a block; its header is damaged.
     pub(super) fn open(path: &Path, progress: M, access: FileReadOptions) -> Result<Self, Error> {
-        warn_if_no_eof_marker(path, &EOF_BLOCK, |file| bgzf::ends_with_whole_block(&file))?;
+        check_eof_marker_or_last_block(path, &EOF_BLOCK, |file| bgzf::ends_with_whole_block(&file))?;
         let inflate = Decompressor::open(path, progress, &FileReadOptions { required_end: &EOF_BLOCK, ..access })?;
         let mut bam = BamFileReader {
             path: path.into(),

@@ -32,7 +32,7 @@ use super::cram_container::{
     ContainerHeaders, SliceHeader, add_base_and_quality_series, ends_with_whole_container, read_container_bytes,
 };
 use super::cram_reference::CramReference;
-use super::eof_marker::warn_if_no_eof_marker;
+use super::eof_marker::check_eof_marker_or_last_block;
 use super::header::{AlignedHeader, HeaderSequence};
 use super::record_buffer::{RecordBuffer, SamFields, flag};
 use super::reference_search_path::ReferenceSearchPath;
@@ -168,7 +168,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         {
             return Err(Error::error_in_file(path, FileFault::CramVersion { major, minor }));
         }
-        let ends_with_marker = warn_if_no_eof_marker(path, &EOF_CONTAINER, |file| ends_with_whole_container(&file))?;
+        let ends_with_marker =
+            check_eof_marker_or_last_block(path, &EOF_CONTAINER, |file| ends_with_whole_container(&file))?;
         let mut reader = Reader::new(disk);
         // The decoder may panic on damaged or crafted data.
         let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));

@@ -40,7 +40,7 @@ pub(super) fn check_eof_marker(path: &Path, mark: &[u8]) -> Result<(), Error> {
 ///
 /// # Errors
 /// The file has no marker and ends inside a block, which `ends_with_block` tells; or it cannot be read.
-pub(super) fn warn_if_no_eof_marker(
+pub(super) fn check_eof_marker_or_last_block(
     path: &Path,
     mark: &[u8],
     ends_with_block: impl FnOnce(File) -> io::Result<bool>,
