@@ -72,11 +72,11 @@ def files_of_row(row, say) {
         return null
     }
     def kind = given.keySet().first()
-    def endings = [fastq: /\S+\.(fq|fastq)(\.gz)?/, bam: /\S+\.bam/, cram: /\S+\.cram/]
+    def endings = [fastq: /\S+\.(fq|fastq)(\.(gz|bz2|xz|zst))?/, bam: /\S+\.bam/, cram: /\S+\.cram/]
     def paths = given[kind].collect { column ->
         def name = row[column]
         if (!name) { say("no ${column}: reads come in pairs"); return null }
-        if (!(name ==~ endings[kind])) { say("${column} is '${name}': a name without blanks that ends with ${kind == 'fastq' ? '.fq, .fastq, .fq.gz or .fastq.gz' : '.' + kind}"); return null }
+        if (!(name ==~ endings[kind])) { say("${column} is '${name}': a name without blanks that ends with ${kind == 'fastq' ? '.fq or .fastq, and then nothing, .gz, .bz2, .xz or .zst' : '.' + kind}"); return null }
         def path = file(name)
         // It is read piece by piece by many jobs, by its name.
         if (path.scheme != 'file') { say("${name} is no file: mount the bucket on all nodes and give the path there"); return null }

@@ -22,9 +22,11 @@ pub(crate) fn leave_out_empty_lanes(lanes: &mut Vec<Lane>) -> anyhow::Result<()>
 
 /// Maximum size in bytes of a file whose whole content is compared: more than the FASTA of any common genome has.
 const MAX_COMPARED_BYTES: u64 = 4 << 30;
-/// First bytes of files of which only pieces are compared, because they are large and one place is like any other: gzip
-/// and BAM, CRAM, and FASTQ. A compressed file whose content changes hardly keeps its size.
-const SAMPLED_MAGICS: [&[u8]; 3] = [b"\x1f\x8b", b"CRAM", b"@"];
+/// First bytes of files of which only pieces are compared, because they are large and one place is like any other:
+/// compressed files (gzip and BAM, bzip2, xz, zstd), CRAM, BINSEQ, and FASTQ. A compressed file whose content changes
+/// hardly keeps its size.
+const SAMPLED_MAGICS: [&[u8]; 9] =
+    [b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"CRAM", b"CBQFILE", b"VSEQ", b"BSEQ", b"@"];
 /// Number and size in bytes of the pieces. Chosen: reading them takes less than a second even from a slow disk.
 const NUM_PIECES: u64 = 64;
 const PIECE_BYTES: usize = 256 << 10;

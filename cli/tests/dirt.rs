@@ -145,7 +145,7 @@ fn another_species_withholds_the_results() {
     let mut data = simulate("species", "12", &[&["--library", "wgs"], &NONE]);
     data.tumor = simulate("other-species", "13", &[&["--library", "wgs"], &NONE]).tumor;
     let out = scratch("species-calls");
-    assert_withheld(&data, &out, "other_species", "check that both samples are of the same species");
+    assert_withheld(&data, &out, "other_species", "Check that both samples are of the same species");
     let lines = json(&out.join("summary.json"))["stages"].clone();
     let is_skipped =
         |l: &&Value| l["stage"] == "select" && l["description"].to_string().contains("samples are of one species");
