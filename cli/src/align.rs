@@ -15,9 +15,10 @@ use clap::ValueEnum;
 use genuma_align::bgzf::CompressionLevel;
 use genuma_align::engine::genuma::GenumaEngineOptions;
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
-use genuma_align::header::{ProgramWithCommandLine, ReadGroup, sam_header};
+use genuma_align::header::{ProgramWithCommandLine, ReadGroup, format_unsorted_sam_header};
 use genuma_align::index_placement::{
-    self, IndexPlacementRequest, LoadedIndex, NodeMemoryMeasurements, plan_index_placement, residence_matches_placement,
+    self, IndexPlacementRequest, LoadedIndex, NodeMemoryMeasurements, choose_index_placement,
+    residence_matches_placement,
 };
 use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
@@ -429,7 +430,7 @@ impl AlignRun<'_> {
         let line = command_line::quoted_command_line();
         let command =
             ProgramWithCommandLine { name: "genuma", version: env!("CARGO_PKG_VERSION"), command_line: &line };
-        let header = sam_header(nearest.contigs(), &self.read_groups, nearest.program(), command);
+        let header = format_unsorted_sam_header(nearest.contigs(), &self.read_groups, nearest.program(), command);
         let workers = AlignWorkerPool { engine: &engine, cpu_slots: assign_cpu_slots(&self.topology, self.threads) };
         let reads = AlignInput { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
         let mut set = AtomicFileSet::default();
@@ -473,7 +474,7 @@ impl AlignRun<'_> {
         let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
         let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
         self.progress.unit_started("load", None);
-        let plan = plan_index_placement(
+        let plan = choose_index_placement(
             self.args.placement.into(),
             &self.topology,
             self.node_measurements.as_ref(),
@@ -573,7 +574,7 @@ impl AlignRun<'_> {
 
     fn sort_options(&self, header: &str) -> sort::SortOptions {
         let marking = self.args.mark_duplicates.then(|| {
-            let libraries = Some(ReadGroupLibraries::from_sam_header(header));
+            let libraries = Some(ReadGroupLibraries::parse_libraries_from_sam_header(header));
             Arc::new(MarkdupOptions { libraries, ..MarkdupOptions::default() })
         });
         sort::SortOptions {

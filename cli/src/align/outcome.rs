@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use genuma_align::engine::AlignerProgram;
+use genuma_align::engine::AlignerNameAndVersion;
 use genuma_align::engine::genuma::{self, MAX_READ_BP};
-use genuma_align::index_placement::{IndexCopyResidence, IndexPlacementPlan};
+use genuma_align::index_placement::{IndexCopyResidence, IndexPlacementWithReason};
 use genuma_align::pipeline::AlignSummary;
 use genuma_align::sort;
 use genuma_work::cost::measure_process_cost;
@@ -18,7 +18,7 @@ use crate::{json_file, multiqc};
 /// The memory placement that was chosen for the index, and the placement that the kernel reports.
 pub(crate) struct IndexPlacementResult {
     /// The chosen placement and the reason for it.
-    pub(crate) plan: IndexPlacementPlan,
+    pub(crate) plan: IndexPlacementWithReason,
     /// Where the kernel reports the pages of each copy of the index.
     pub(crate) copies: Vec<IndexCopyResidence>,
     /// Whether the chosen and the reported placement agree; `None` if the kernel does not report the placement of
@@ -42,7 +42,7 @@ pub(crate) struct StageTimes {
 /// Results of a finished run of `genuma align`.
 pub(crate) struct AlignOutcome {
     pub(crate) command: String,
-    pub(crate) program: AlignerProgram,
+    pub(crate) program: AlignerNameAndVersion,
     pub(crate) placement: IndexPlacementResult,
     pub(crate) aligned: AlignSummary,
     pub(crate) sorted: Option<sort::SortSummary>,
@@ -54,7 +54,7 @@ pub(crate) struct AlignOutcome {
 impl IndexPlacementResult {
     /// Formats one line for the log: the chosen placement, the reason, and the placement that the kernel reports.
     pub(crate) fn format_placement_line(&self) -> String {
-        let IndexPlacementPlan { placement, reason } = &self.plan;
+        let IndexPlacementWithReason { placement, reason } = &self.plan;
         let copies: Vec<String> = self
             .copies
             .iter()
@@ -127,7 +127,7 @@ impl AlignOutcome {
         if counts.paired_reads > 0 {
             line += &format!(", {:.2}% properly paired", percent(counts.properly_paired_reads, counts.paired_reads));
         }
-        if let Some(inserts) = counts.insert_size_statistics() {
+        if let Some(inserts) = counts.compute_insert_size_statistics() {
             line += &format!(", insert size {:.0} ± {:.0}", inserts.mean, inserts.std_dev);
         }
         if let Some(marked) = self.sorted.as_ref().and_then(|sorted| sorted.duplicates) {
@@ -153,7 +153,7 @@ impl AlignOutcome {
             mapped: percent(counts.mapped_reads, counts.reads),
             proper: (counts.paired_reads > 0).then(|| percent(counts.properly_paired_reads, counts.paired_reads)),
             duplicates: marked.map(|m| percent(m.paired_duplicates + m.single_duplicates, counts.reads)),
-            insert: counts.insert_size_statistics().map(|inserts| inserts.median as f64),
+            insert: counts.compute_insert_size_statistics().map(|inserts| inserts.median as f64),
         }
     }
 
@@ -188,7 +188,9 @@ impl AlignOutcome {
                 "secondary": counts.secondary_records,
                 "supplementary": counts.supplementary_records,
             },
-            "insert_size": counts.insert_size_statistics().map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.std_dev })),
+            "insert_size": counts
+                .compute_insert_size_statistics()
+                .map(|i| json!({ "median": i.median, "mean": i.mean, "deviation": i.std_dev })),
             "duplicates": sorted.as_ref().and_then(|sorted| sorted.duplicates).map(|m| json!({
                 "with_mate_mapped": m.paired_reads,
                 "without": m.single_reads,

@@ -499,9 +499,11 @@ impl<'a> UnitForecaster<'a> {
         let contigs = Self::scaled_bytes(self.rates.contig_bases, self.tumour_gbases);
         // The seed tables get the memory that is left. The reference is scanned once for each set of contigs that
         // fits.
-        let max_bases_per_batch =
-            scan::max_bases_per_batch(self.reference_bytes, self.input.resources.memory.saturating_sub(held_bytes))
-                .min(contigs);
+        let max_bases_per_batch = scan::max_sequence_bases_per_batch(
+            self.reference_bytes,
+            self.input.resources.memory.saturating_sub(held_bytes),
+        )
+        .min(contigs);
         let num_scans = if self.reference_bytes == 0 { 0 } else { contigs.div_ceil(max_bases_per_batch.max(1)) };
         let cpu_s = 2.0 * num_scans as f64 * self.rates.scan_reference_cpu_s * self.reference_gbp
             + self.rates.align_contigs_cpu_s
@@ -512,7 +514,7 @@ impl<'a> UnitForecaster<'a> {
             name: "place",
             cpu_s: cpu_s + alone_s,
             wall_s: self.wall_s(cpu_s, 0.0, 0, alone_s),
-            peak_bytes: held_bytes + scan::scan_memory_bytes(max_bases_per_batch),
+            peak_bytes: held_bytes + scan::memory_bytes_for_sequence_bases(max_bases_per_batch),
             read_bytes: self.reference_bytes,
             written_bytes: 0,
         }

@@ -152,7 +152,8 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut AtomicFileSet) -> 
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {
         file.write_all(text.as_bytes())?;
     } else {
-        let (mut deflater, mut packed) = (BlockCompressor::with_level(CompressionLevel::default()), Vec::new());
+        let (mut deflater, mut packed) =
+            (BlockCompressor::with_compression_level(CompressionLevel::default()), Vec::new());
         for block in text.as_bytes().chunks(MAX_BLOCK_DATA_BYTES) {
             packed.clear();
             deflater.compress_block(block, &mut packed);

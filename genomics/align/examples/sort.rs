@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("read     {:6.2} s, {} bytes", begin.elapsed().as_secs_f64(), bam.len());
 
     if libraries && let Some(marking) = &mut marking {
-        marking.libraries = Some(ReadGroupLibraries::from_sam_header(text));
+        marking.libraries = Some(ReadGroupLibraries::parse_libraries_from_sam_header(text));
     }
     let header = SortedFileHeader::from_sam_header(text)?;
     let options = SortOptions { memory_bytes: memory, threads, work_dir: work, markdup: marking.map(Arc::new) };

@@ -44,7 +44,7 @@ impl std::fmt::Debug for BlockCompressor {
 
 impl BlockCompressor {
     /// Creates a compressor with this level.
-    pub fn with_level(level: CompressionLevel) -> BlockCompressor {
+    pub fn with_compression_level(level: CompressionLevel) -> BlockCompressor {
         BlockCompressor(Compressor::new(CompressionLvl::new(level.0.get().into()).unwrap_or_default()))
     }
 
@@ -97,7 +97,8 @@ mod tests {
             })
             .collect();
         for level in [1, 6, 9] {
-            let mut deflater = BlockCompressor::with_level(CompressionLevel::from_level_number(level).unwrap());
+            let mut deflater =
+                BlockCompressor::with_compression_level(CompressionLevel::from_level_number(level).unwrap());
             for data in [&b""[..], b"A", &noise[..1000], &noise, &[7; MAX_BLOCK_DATA_BYTES]] {
                 let mut out = b"before".to_vec();
                 let size = deflater.compress_block(data, &mut out);
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn the_last_block_is_an_empty_one() {
         let mut out = Vec::new();
-        BlockCompressor::with_level(CompressionLevel::default()).compress_block(b"", &mut out);
+        BlockCompressor::with_compression_level(CompressionLevel::default()).compress_block(b"", &mut out);
         let mut back = Vec::new();
         noodles_bgzf::io::Reader::new(&EOF_BLOCK[..]).read_to_end(&mut back).unwrap();
         assert!(back.is_empty());

@@ -140,7 +140,7 @@ pub enum BlockRule {
 
 /// Name and version of an aligner, for the `@PG` header line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AlignerProgram {
+pub struct AlignerNameAndVersion {
     /// Program name (`ID` and `PN`).
     pub name: &'static str,
     /// Program version (`VN`).
@@ -170,7 +170,7 @@ pub trait Engine: Send + Sync {
     type LibraryEstimate: Send + Sync;
 
     /// Name and version for the header.
-    fn program(&self) -> AlignerProgram;
+    fn program(&self) -> AlignerNameAndVersion;
 
     /// The reference sequences, in the order of the `@SQ` lines.
     fn contigs(&self) -> &Contigs;

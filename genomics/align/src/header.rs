@@ -4,7 +4,7 @@ mod read_group;
 
 use std::fmt::Write as _;
 
-use crate::engine::AlignerProgram;
+use crate::engine::AlignerNameAndVersion;
 use crate::sam::Contigs;
 
 pub use read_group::{ReadGroup, ReadGroupError};
@@ -22,21 +22,21 @@ pub struct ProgramWithCommandLine<'a> {
 
 /// Builds the header of a file of unsorted reads: `@HD`, `@SQ`, `@RG` (each distinct read group once), and two `@PG`
 /// lines, one for the aligner and one for the command that ran it.
-pub fn sam_header(
+pub fn format_unsorted_sam_header(
     contigs: &Contigs,
     groups: &[ReadGroup],
-    engine: AlignerProgram,
+    engine: AlignerNameAndVersion,
     command: ProgramWithCommandLine<'_>,
 ) -> String {
     let mut text = "@HD\tVN:1.6\tSO:unsorted\tGO:query\n".to_owned();
-    text.push_str(&contigs.sq_header_lines());
+    text.push_str(&contigs.format_sq_header_lines());
     for (i, group) in groups.iter().enumerate() {
         if !groups[..i].contains(group) {
             text.push_str(&group.line);
             text.push('\n');
         }
     }
-    let AlignerProgram { name, version } = engine;
+    let AlignerNameAndVersion { name, version } = engine;
     let line: String = command.command_line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "@PG\tID:{name}\tPN:{name}\tVN:{version}");
@@ -54,7 +54,12 @@ mod tests {
         let group = |text| ReadGroup::parse(text).unwrap();
         let groups = [group("ID:a"), group("ID:b\\tLB:l"), group("ID:a")];
         let command = ProgramWithCommandLine { name: "genuma", version: "9", command_line: "genuma align\tx\n" };
-        let text = sam_header(&contigs, &groups, AlignerProgram { name: "engine", version: "1" }, command);
+        let text = format_unsorted_sam_header(
+            &contigs,
+            &groups,
+            AlignerNameAndVersion { name: "engine", version: "1" },
+            command,
+        );
         assert_eq!(
             text,
             "@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:chr1\tLN:7\n@RG\tID:a\n@RG\tID:b\tLB:l\n\

@@ -57,7 +57,7 @@ impl fmt::Display for IndexPlacement {
 
 /// A placement and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexPlacementPlan {
+pub struct IndexPlacementWithReason {
     /// The chosen placement with its NUMA nodes.
     pub placement: IndexPlacement,
     /// Why this placement was chosen, as text for the user.
@@ -109,16 +109,16 @@ impl NodeMemoryMeasurements {
 /// of each of these nodes, and remote memory takes at least 1.1 times as long as local memory. Otherwise one copy is
 /// interleaved over all nodes with memory, by the kernel's interleave weights if these differ. Without measured
 /// latencies, remote memory counts as slower.
-pub fn plan_index_placement(
+pub fn choose_index_placement(
     request: IndexPlacementRequest,
     topology: &Topology,
     measured: Option<&NodeMemoryMeasurements>,
     bytes: u64,
-) -> IndexPlacementPlan {
+) -> IndexPlacementWithReason {
     let banks = topology.allowed_memory_nodes();
     let near = banks.intersection(&topology.allowed_cpu_nodes());
     let near = if near.is_empty() { banks.clone() } else { near };
-    let plan = |placement, reason: String| IndexPlacementPlan { placement, reason };
+    let plan = |placement, reason: String| IndexPlacementWithReason { placement, reason };
     if banks.len() < 2 {
         return plan(IndexPlacement::Local, "the machine has memory on one node only".to_owned());
     }
@@ -325,7 +325,7 @@ mod tests {
             IndexPlacementRequest::Weighted,
             IndexPlacementRequest::Replicate,
         ] {
-            assert_eq!(plan_index_placement(request, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
+            assert_eq!(choose_index_placement(request, &laptop, None, 1 << 30).placement, IndexPlacement::Local);
         }
     }
 
@@ -333,7 +333,8 @@ mod tests {
     fn copies_where_they_fit_easily_else_one_that_is_spread() {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
-        let chosen = |server: &Topology, bytes| plan_index_placement(IndexPlacementRequest::Auto, server, None, bytes);
+        let chosen =
+            |server: &Topology, bytes| choose_index_placement(IndexPlacementRequest::Auto, server, None, bytes);
         server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
         let small = chosen(&server, 8 << 30);
         assert_eq!(small.placement, IndexPlacement::Replicate(all.clone()));
@@ -354,8 +355,8 @@ mod tests {
             (IndexPlacementRequest::Replicate, IndexPlacement::Replicate(all.clone())),
         ] {
             assert_eq!(
-                plan_index_placement(request, &server, None, 1 << 40),
-                IndexPlacementPlan { placement, reason: "as requested".to_owned() }
+                choose_index_placement(request, &server, None, 1 << 40),
+                IndexPlacementWithReason { placement, reason: "as requested".to_owned() }
             );
         }
     }
@@ -373,7 +374,7 @@ mod tests {
         let all = IdSet::from([0, 1, 2, 3]);
         server.nodes.iter_mut().for_each(|node| node.free_bytes = 16 << 30);
         let chosen = |server: &Topology, measured: &NodeMemoryMeasurements, bytes| {
-            plan_index_placement(IndexPlacementRequest::Auto, server, Some(measured), bytes)
+            choose_index_placement(IndexPlacementRequest::Auto, server, Some(measured), bytes)
         };
         let even = [40.0; 4];
         let far = chosen(&server, &measured(1.8, even), 1 << 30);

@@ -87,7 +87,7 @@ pub(crate) enum IndexBuilder {
 impl IndexBuilder {
     /// Creates an empty index for reference sequences of at most `longest` bp: BAI or tabix if possible, otherwise CSI
     /// with enough levels.
-    pub(crate) fn for_longest_sequence(longest: usize, header: Option<Header>) -> IndexBuilder {
+    pub(crate) fn bai_or_csi_for_longest_sequence(longest: usize, header: Option<Header>) -> IndexBuilder {
         fn new_indexer<I>(levels: u8, header: Option<Header>) -> Indexer<I>
         where
             I: csi::binning_index::index::reference_sequence::Index + Default,
@@ -108,7 +108,7 @@ impl IndexBuilder {
 
     /// Adds the next record. `place` is `None` for a record without a position. The error is the reason why the record
     /// cannot be indexed.
-    pub(crate) fn add_record(&mut self, place: Option<RecordReferenceRange>, chunk: Chunk) -> Result<(), String> {
+    pub(crate) fn add_index_entry(&mut self, place: Option<RecordReferenceRange>, chunk: Chunk) -> Result<(), String> {
         let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
         let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.is_aligned));
         match self {
@@ -120,7 +120,7 @@ impl IndexBuilder {
 }
 
 /// A BGZF file that is written together with its index. Both files get their final names when the file set that
-/// [`IndexedFile::finish_file_and_index`] adds them to is published.
+/// [`IndexedFile::finish_with_index_into_file_set`] adds them to is published.
 pub struct IndexedFile {
     path: PathBuf,
     data: bgzf::io::Writer<AtomicFile>,
@@ -151,7 +151,7 @@ impl IndexedFile {
                 Some(csi::binning_index::index::header::Builder::vcf().set_reference_sequence_names(names).build())
             }
         };
-        let index_builder = IndexBuilder::for_longest_sequence(longest, header);
+        let index_builder = IndexBuilder::bai_or_csi_for_longest_sequence(longest, header);
         let data = bgzf::io::Writer::new(AtomicFile::create(path)?);
         Ok(IndexedFile { path: path.to_owned(), data, index_builder, format, records_written: 0 })
     }
@@ -175,7 +175,7 @@ impl IndexedFile {
         self.data.write_all(bytes)?;
         let chunk = Chunk::new(start, self.data.virtual_position());
         self.records_written += 1;
-        self.index_builder.add_record(place, chunk).map_err(|reason| Error::IndexRecord {
+        self.index_builder.add_index_entry(place, chunk).map_err(|reason| Error::IndexRecord {
             path: self.path.clone(),
             record: self.records_written,
             reason,
@@ -187,13 +187,13 @@ impl IndexedFile {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn finish_file_and_index(self, set: &mut AtomicFileSet) -> Result<(), Error> {
-        write_index_and_add_files(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
+    pub fn finish_with_index_into_file_set(self, set: &mut AtomicFileSet) -> Result<(), Error> {
+        write_index_and_add_to_file_set(&self.path, self.data.finish()?, self.index_builder, &self.format, set)
     }
 }
 
 /// Writes the index of `data`, which will be published as `path`, and adds both files to `set`.
-pub(crate) fn write_index_and_add_files(
+pub(crate) fn write_index_and_add_to_file_set(
     path: &Path,
     data: AtomicFile,
     index_builder: IndexBuilder,

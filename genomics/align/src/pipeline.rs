@@ -36,9 +36,9 @@ use crate::sam;
 use crate::sort::markdup::MarkdupOptions;
 use crate::sort::{self, Sorter};
 
-use batch_splitter::BatchSplitter;
+use batch_splitter::BlockBoundarySplitter;
 use scheduler::Scheduler;
-use worker::{AlignmentWorker, OutputFormat, WorkerTask, WorkerTotals};
+use worker::{AlignmentWorker, SamTextOrSortedBlocks, WorkerCountsAndTimes, WorkerTask};
 
 pub use alignment_counts::{AlignmentCounts, InsertSizeStatistics};
 
@@ -130,33 +130,33 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
         let here = self.engine.nearest_copy();
         let block_rules = reads.layouts.iter().map(|&layout| here.block_rule(layout)).collect();
         let form = match &output {
-            AlignOutput::Sam(_) => OutputFormat::Sam,
-            AlignOutput::Sorted(_, marking) => OutputFormat::SortedBlocks(marking.clone()),
+            AlignOutput::Sam(_) => SamTextOrSortedBlocks::Sam,
+            AlignOutput::Sorted(_, marking) => SamTextOrSortedBlocks::SortedBlocks(marking.clone()),
         };
-        let totals = Mutex::new(WorkerTotals::default());
+        let totals = Mutex::new(WorkerCountsAndTimes::default());
         let scheduler = RefCell::new(Scheduler::new(
             here,
-            BatchSplitter::new(reads.stream, reads.first_batch, block_rules),
+            BlockBoundarySplitter::new(reads.stream, reads.first_batch, block_rules),
             output,
         ));
         let farm = Farm::new(self.cpu_slots.clone()).with_tasks_per_worker(TASKS_PER_WORKER).with_task_timing(true);
         let summary = farm.run_tasks(
             |_seat| WorkerTask::<E>::default(),
             |_seat| Ok(AlignmentWorker::new(self.engine.nearest_copy(), &form, &totals)),
-            |task| scheduler.borrow_mut().next_task(task),
+            |task| scheduler.borrow_mut().fill_next_task(task),
             |worker, task| worker.run_task(task),
-            |task| scheduler.borrow_mut().accept_finished_task(task),
+            |task| scheduler.borrow_mut().store_mapped_or_write_records(task),
         );
         let summary = summary.map_err(|error| match error {
             genuma_farm::Error::ClosureFailed { source, .. } => source,
             other => Error::Farm(other.to_string()),
         })?;
         let scheduler = scheduler.into_inner();
-        let WorkerTotals { counts, map_time, pairing_time, output_time, skipped_reads } =
+        let WorkerCountsAndTimes { counts, map_time, pairing_time, output_time, skipped_reads } =
             totals.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Ok(AlignSummary {
             counts,
-            num_blocks: scheduler.num_blocks(),
+            num_blocks: scheduler.num_begun_blocks(),
             map_time,
             pairing_time,
             output_time,

@@ -67,7 +67,7 @@ impl Contigs {
     }
 
     /// Marks the sequences for whose name `is_alt` returns true as ALT contigs. Their `@SQ` lines get the tag `AH:*`.
-    pub(crate) fn with_alt_contigs(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn with_alt_contigs_marked(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
         self.alt_numbers = (0..self.num_contigs()).filter(|&number| is_alt(&self.names[number])).collect();
         self
     }
@@ -93,7 +93,7 @@ impl Contigs {
     }
 
     /// The `@SQ` header lines, each with a line end.
-    pub fn sq_header_lines(&self) -> String {
+    pub fn format_sq_header_lines(&self) -> String {
         let mut lines = String::new();
         for (number, (name, length)) in self.iter_names_and_lengths().enumerate() {
             let alt = if self.alt_numbers.binary_search(&number).is_ok() { "\tAH:*" } else { "" };

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Cost: two passes over the reference for each batch of sequences. A batch holds as many sequences as memory allows,
-//! at [`MEMORY_PER_BASE_BYTES`] bytes per base, but not more than [`max_bases_per_batch`]. Repetitive sequences cost
-//! more, because every copy of the repeat is extended. The same bases of a sequence get at most [`MAX_HITS_PER_PART`]
-//! hits.
+//! at [`MEMORY_PER_BASE_BYTES`] bytes per base, but not more than [`max_sequence_bases_per_batch`]. Repetitive
+//! sequences cost more, because every copy of the repeat is extended. The same bases of a sequence get at most
+//! [`MAX_HITS_PER_PART`] hits.
 
 mod extend;
 mod mate_pairs;
@@ -31,7 +31,7 @@ use self::extend::{GappedAlignment, count_matching_bases, extend_gapped, extend_
 pub(crate) use self::mate_pairs::{
     FALLBACK_MAX_INSERT_SIZE_BP, choose_best_pair_and_set_mapq, estimate_max_insert_size,
 };
-use self::ranking::sort_deduplicate_and_rank;
+use self::ranking::sort_deduplicate_and_set_mapq;
 use self::seeds::{SEED_BP, Seed, SeedIndex, SeedLookupBuffers, SeedPosition, for_each_seed_batch};
 use self::segments::{MIN_SEGMENTS_TO_DROP_DOMINATED, UngappedSegment, drop_dominated_segments, overlap_len};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
@@ -118,22 +118,22 @@ pub struct ReferenceScan<'a> {
 }
 
 /// Maximum number of sequence bases in a batch, for a reference of `reference` bases and `memory` bytes of memory.
-pub fn max_bases_per_batch(reference: u64, memory: u64) -> u64 {
+pub fn max_sequence_bases_per_batch(reference: u64, memory: u64) -> u64 {
     (memory / MEMORY_PER_BASE_BYTES)
         .min(MIN_BATCH_LIMIT_BASES.max(reference / MIN_REFERENCE_BASES_PER_SEQUENCE_BASE))
         .clamp(BATCH_BASES.start, BATCH_BASES.end)
 }
 
 /// Memory (bytes) that a batch with this many sequence bases needs.
-pub fn scan_memory_bytes(bases: u64) -> u64 {
+pub fn memory_bytes_for_sequence_bases(bases: u64) -> u64 {
     bases * MEMORY_PER_BASE_BYTES
 }
 
 impl ReferenceScan<'_> {
     /// Number of sequences that form the next batch: as many of the first `lengths` (bp) as fit into memory, but at
     /// least one.
-    pub fn count_sequences_for_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        let max_bases = max_bases_per_batch(self.total_region_bases(), self.memory_bytes);
+    pub fn count_sequences_that_fit_batch(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        let max_bases = max_sequence_bases_per_batch(self.total_region_bases(), self.memory_bytes);
         let mut bases = 0;
         let fits_batch = |length: &usize| {
             bases += *length as u64 + 1;
@@ -144,10 +144,10 @@ impl ReferenceScan<'_> {
 
     /// Number of reference bases that are scanned in total, by all passes of all batches, for sequences of these
     /// lengths (bp).
-    pub fn reference_bases_to_scan(&self, mut lengths: &[usize]) -> u64 {
+    pub fn reference_bases_of_all_passes(&self, mut lengths: &[usize]) -> u64 {
         let mut num_batches = 0;
         while !lengths.is_empty() {
-            lengths = &lengths[self.count_sequences_for_batch(lengths.iter().copied())..];
+            lengths = &lengths[self.count_sequences_that_fit_batch(lengths.iter().copied())..];
             num_batches += 1;
         }
         num_batches * PASSES_PER_BATCH * self.total_region_bases()
@@ -208,7 +208,7 @@ impl ReferenceScan<'_> {
         let mut first = 0;
         while first < sequences.len() {
             let rest = &sequences[first..];
-            let n = self.count_sequences_for_batch(rest.iter().map(|sequence| sequence.len()));
+            let n = self.count_sequences_that_fit_batch(rest.iter().map(|sequence| sequence.len()));
             let some = SequenceBatch::new(&rest[..n]).find(self, |s, hits| make(first + s, hits));
             found.hits.extend(some.hits);
             found.num_repetitive_sequences += some.num_repetitive_sequences;
@@ -307,7 +307,7 @@ impl SequenceBatch {
         let counts: Vec<AtomicU32> = (0..seeds.num_distinct_seeds()).map(|_| AtomicU32::new(0)).collect();
         let chunks = scan.chunks();
         let count = |scratch: &mut SeedLookupBuffers, i: usize| {
-            seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, _| {
+            seeds.for_each_indexed_seed(scratch, scan.chunk_bases(&chunks[i]), |number, _| {
                 if counts[number].load(Relaxed) <= MAX_COUNT_RAREST_SEED {
                     counts[number].fetch_add(1, Relaxed);
                 }
@@ -319,7 +319,10 @@ impl SequenceBatch {
         let mut count_at = vec![0; self.bases.len()];
         for (number, count) in counts.iter().enumerate() {
             let count = count.load(Relaxed);
-            seeds.positions_of_seed(number).iter().for_each(|position| count_at[position.base_position()] = count);
+            seeds
+                .positions_of_seed(number)
+                .iter()
+                .for_each(|position| count_at[position.position_in_joined_sequences()] = count);
         }
         drop((seeds, counts));
         let (mut chosen, mut num_repetitive_sequences, mut counts_in_window) =
@@ -357,10 +360,10 @@ impl SequenceBatch {
             for_each_seed_batch(&self.bases[start..end], |some| {
                 let own = some.iter().map(|seed| Seed { at: seed.at + start as u32, ..*seed });
                 let wanted = own.filter(|seed| wanted(seed.at as usize));
-                positions.extend(wanted.map(|seed| SeedPosition::from_seed(seed, number)));
+                positions.extend(wanted.map(|seed| SeedPosition::from_seed_in_sequence(seed, number)));
             });
         }
-        SeedIndex::from_positions(positions)
+        SeedIndex::index_seed_positions(positions)
     }
 
     fn new_scratch(&self) -> ScanScratch {
@@ -396,7 +399,7 @@ impl SequenceBatch {
                 self.extend_matches(seed_matches, found, chrom, reference, sequences_with_dropped_hits);
                 seed_matches.clear();
             };
-            seeds.look_up_seeds(scratch, scan.chunk_bases(&chunks[i]), |number, Seed { at, reverse, .. }| {
+            seeds.for_each_indexed_seed(scratch, scan.chunk_bases(&chunks[i]), |number, Seed { at, reverse, .. }| {
                 for &position in seeds.positions_of_seed(number) {
                     prefetch(&self.starts[position.sequence_index()]);
                     seed_matches.push(SeedMatch {
@@ -452,7 +455,8 @@ impl SequenceBatch {
     ) {
         for SeedMatch { position, is_reverse, .. } in seed_matches {
             prefetch(&segments_by_sequence[position.sequence_index()]);
-            let first = if *is_reverse { self.revcomp_position(*position) } else { position.base_position() };
+            let first =
+                if *is_reverse { self.revcomp_position(*position) } else { position.position_in_joined_sequences() };
             let bases = if *is_reverse { &self.revcomp_bases } else { &self.bases };
             for line in (first.saturating_sub(CACHE_LINE_BYTES * PREFETCH_LINES)
                 ..first + CACHE_LINE_BYTES * PREFETCH_LINES)
@@ -467,7 +471,8 @@ impl SequenceBatch {
         for &SeedMatch { position, is_reverse, ref_pos } in seed_matches {
             let sequence = position.sequence_index();
             let own = self.range(sequence);
-            let q = if is_reverse { self.revcomp_position(position) } else { position.base_position() } - own.start;
+            let q = if is_reverse { self.revcomp_position(position) } else { position.position_in_joined_sequences() }
+                - own.start;
             let diagonal = ref_pos as i64 - q as i64;
             let (list, limit) = &mut segments_by_sequence[sequence];
             // Catches most duplicates; the others are dropped with the dominated segments.
@@ -500,7 +505,7 @@ impl SequenceBatch {
     /// Position of the reverse complement of a seed in `revcomp_bases`.
     fn revcomp_position(&self, position: SeedPosition) -> usize {
         let Range { start, end } = self.range(position.sequence_index());
-        start + end - position.base_position() - SEED_BP
+        start + end - position.position_in_joined_sequences() - SEED_BP
     }
 
     /// Makes the hits of a sequence from its segments. Also returns whether segments were dropped because too many
@@ -513,12 +518,12 @@ impl SequenceBatch {
     ) -> (Vec<Hit>, bool) {
         let length = self.range(sequence).len();
         let dropped_segments = drop_dominated_segments(&mut segments, length);
-        segments.sort_unstable_by_key(UngappedSegment::sort_key);
+        segments.sort_unstable_by_key(UngappedSegment::best_first_sort_key);
         let mut hits: Vec<Hit> = Vec::with_capacity(segments.len());
         for (i, one) in segments.iter().enumerate() {
             let own = one.query_range(length);
             let bases = one.scored_range.base_range();
-            let (from, to) = (one.ref_position(bases.start), one.ref_position(bases.end));
+            let (from, to) = (one.ref_position_of_base(bases.start), one.ref_position_of_base(bases.end));
             // The segment is part of a gapped alignment.
             let already_covered = hits.iter().any(|hit| {
                 hit.tid == one.chrom as usize
@@ -538,7 +543,7 @@ impl SequenceBatch {
             let gaps = rivals < MAX_GAPPED_RIVALS && best <= one.scored_range.score + MAX_SCORE_DEFICIT_FOR_GAPS;
             hits.push(self.make_hit(genome, one, gaps));
         }
-        sort_deduplicate_and_rank(&mut hits);
+        sort_deduplicate_and_set_mapq(&mut hits);
         (hits, dropped_segments)
     }
 
@@ -550,7 +555,7 @@ impl SequenceBatch {
         let alignment = if gaps {
             extend_gapped(query, reference, segment.diagonal, segment.scored_range)
         } else {
-            let target = (segment.ref_position(from), segment.ref_position(to));
+            let target = (segment.ref_position_of_base(from), segment.ref_position_of_base(to));
             let cigar = vec![CigarOp { kind: CigarKind::Match, len: (to - from) as u32 }];
             let equal = count_matching_bases(&query[from..to], &reference[target.0..target.1]);
             GappedAlignment { query: (from, to), target, score, cigar, equal }

@@ -280,7 +280,7 @@ impl TemplateMapper<'_> {
     /// Aligns reads to the regions of `scan`. Returns the hits of each read, in the order of the reads.
     fn find_hits(&mut self, reads: &[&[u8]], scan: &ReferenceScan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
         let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
-        scan.meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
+        scan.meter.add_expected_bytes(scan.reference_bases_of_all_passes(&lengths));
         let found = scan.find_hits(reads);
         (self.num_repetitive_sequences, self.sequences_with_dropped_hits) = (
             self.num_repetitive_sequences + found.num_repetitive_sequences,
@@ -296,7 +296,7 @@ impl TemplateMapper<'_> {
         let encode = |(): &mut (), i: usize| {
             let mut encoder = RecordEncoder { bam_header, sam_header, out: bam::io::Writer::from(Vec::new()) };
             for one in chunks[i] {
-                encoder.encode_template(&one.input.template(), &one.mate_hits)?;
+                encoder.encode_records_of_template(&one.input.template(), &one.mate_hits)?;
             }
             Ok::<_, Error>(BlockSorter::new(None).sort_records(&encoder.out.into_inner())?)
         };

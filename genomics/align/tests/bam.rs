@@ -512,7 +512,7 @@ fn long_sequences_get_a_csi() {
     let said = file.write_record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
     let mut set = AtomicFileSet::default();
-    file.finish_file_and_index(&mut set).unwrap();
+    file.finish_with_index_into_file_set(&mut set).unwrap();
     set.publish_all().unwrap();
     assert_eq!(names(folder.path()), ["x.vcf.gz", "x.vcf.gz.csi"]);
     let Some(found) = output("bcftools", &["view", "-H", "-r", "long:799500000-802000000", path.to_str().unwrap()])

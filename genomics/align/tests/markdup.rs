@@ -229,7 +229,7 @@ fn whole_templates_as_samtools_does() {
 #[test]
 fn libraries_are_kept_apart() {
     let folder = tempfile::tempdir().expect("a folder");
-    let libraries = ReadGroupLibraries::from_sam_header(HEADER);
+    let libraries = ReadGroupLibraries::parse_libraries_from_sam_header(HEADER);
     let marking =
         |libraries| How { marking: Some(MarkdupOptions { libraries, ..MarkdupOptions::default() }), ..How::default() };
     for seed in 200..220 {

@@ -52,14 +52,14 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
         placing;
     let scan = ReferenceScan { genome, regions: None, threads, memory_bytes: memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
-    meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
+    meter.add_expected_bytes(scan.reference_bases_of_all_passes(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; RejectReason::ALL_REJECT_REASONS.len()]);
     let (mut nowhere, mut nowhere_in_normal, mut num_repetitive_sequences, mut sequences_with_dropped_hits) =
         (0, 0, 0, 0);
     let mut contigs = contigs.into_iter();
     let mut first = 0;
     while first < lengths.len() {
-        let n = scan.count_sequences_for_batch(lengths[first..].iter().copied());
+        let n = scan.count_sequences_that_fit_batch(lengths[first..].iter().copied());
         let some: Vec<Contig> = contigs.by_ref().take(n).collect();
         let seqs: Vec<&[u8]> = some.iter().map(|contig| &contig.seq[..]).collect();
         let found: ScanResult<PlacementOutcome> = scan.find_and_convert_hits(&seqs, |c, hits| {
@@ -136,7 +136,7 @@ fn replace_insertions_by_junctions(placed: &mut [PlacedContig], scan: &Reference
         findings.filter_map(|f| insertion_source::long_inserted_sequence(&f.change)).map(<[u8]>::to_vec).collect();
     let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
     let lengths: Vec<usize> = inserted.iter().map(|bases| bases.len()).collect();
-    scan.meter.add_expected_bytes(scan.reference_bases_to_scan(&lengths));
+    scan.meter.add_expected_bytes(scan.reference_bases_of_all_passes(&lengths));
     let mut hits = scan.find_hits(&inserted).hits.into_iter();
     for one in placed {
         let findings = std::mem::take(&mut one.contig.changes);

@@ -84,7 +84,7 @@ pub fn write_vcf(
         };
         file.write_record(text.as_bytes(), Some(place))?;
     }
-    Ok(file.finish_file_and_index(set)?)
+    Ok(file.finish_with_index_into_file_set(set)?)
 }
 
 /// Writes the contigs as FASTA. Each tumour contig is named `tN`, as in the VCF field CONTIG. Its header has its

@@ -65,7 +65,7 @@ impl<'a, T, E> WorkerConnection<'a, T, E> {
     /// Whether the worker has returned as many results as the master waits for, or at least one and a task has failed.
     fn should_wake_master(&self) -> bool {
         let results = self.result_ring.slots() as u64;
-        results > 0 && (self.num_results + results >= self.wake_at_results || self.signals.has_failed())
+        results > 0 && (self.num_results + results >= self.wake_at_results || self.signals.has_task_failed())
     }
 }
 
@@ -149,7 +149,7 @@ where
         let _abort = AbortOnPanic(self.shared, self.index);
         self.update_task_limits();
         let error = loop {
-            if self.shared.is_aborted() {
+            if self.shared.are_masters_aborted() {
                 break None;
             }
             self.collect_results();
@@ -169,7 +169,7 @@ where
     }
 
     fn is_done(&self) -> bool {
-        self.shared.has_source_ended()
+        self.shared.has_reading_ended()
             && self.reorder_buffer.is_empty()
             && self.workers.iter().all(|lane| lane.num_tasks_at_worker == 0)
     }
@@ -223,22 +223,22 @@ where
             return;
         }
         let (me, shared) = (self.index, self.shared);
-        if self.pace.update_from_results(self.num_results) {
+        if self.pace.measure_and_update_limits(self.num_results) {
             self.update_task_limits();
         }
         // If another master is reading, this master can pass on results in the meantime.
         let _ = shared.try_read_tasks(me, |input| {
             let mut room = MAX_TASKS_PER_BURST;
             // The results that the source has seen include at least all before this one.
-            let next = shared.next_task_number_for_sink();
+            let next_for_sink = shared.next_task_number_for_sink();
             while room > 0
-                && !shared.has_source_ended()
+                && !shared.has_reading_ended()
                 && !shared.source_waits_for_result()
                 && let Some(lane) = self.least_loaded_worker()
             {
                 let share = self.pace.tasks_per_handover();
                 for _ in 0..share {
-                    if !self.read_task_for_worker(lane, input, next) {
+                    if !self.read_task_for_worker(lane, input, next_for_sink) {
                         break;
                     }
                 }
@@ -254,9 +254,10 @@ where
         free.min_by_key(|(_, lane)| lane.num_tasks_at_worker).map(|(lane, _)| lane)
     }
 
-    /// Reads one task and gives it to a worker. `next` was the next task in order when reading began. Returns false
-    /// when there is no free task, or nothing to read.
-    fn read_task_for_worker(&mut self, lane: usize, input: &mut NumberedSource<I>, next: u64) -> bool {
+    /// Reads one task and gives it to worker number `lane`. `next_for_sink` is the number of the task whose result was
+    /// due at the sink when reading began: results before it have been passed on. Returns false if the worker has no
+    /// free task, the source has ended or failed, or it waits for a result.
+    fn read_task_for_worker(&mut self, lane: usize, input: &mut NumberedSource<I>, next_for_sink: u64) -> bool {
         let number = input.next_task;
         let to = &mut self.workers[lane];
         if !to.can_take_task() {
@@ -265,9 +266,9 @@ where
         let mut job = to.free_tasks.pop().expect("there is room");
         match (input.source)(&mut job.task) {
             Ok(SourceStatus::Filled) => {}
-            Ok(SourceStatus::WaitForResult) if next < number => {
+            Ok(SourceStatus::WaitForResult) if next_for_sink < number => {
                 to.free_tasks.push(job);
-                self.shared.set_source_waits_for_result(next);
+                self.shared.set_source_waits_for_result(next_for_sink);
                 return false;
             }
             ended => {
@@ -286,7 +287,7 @@ where
         job.number = number;
         let slot = number as usize & (self.worker_of_task.len() - 1);
         self.worker_of_task[slot] = lane as u32;
-        self.shared.record_reader_of_task(self.index, number);
+        self.shared.record_master_that_read_task(self.index, number);
         to.num_tasks_at_worker += 1;
         to.task_ring.push(job).expect("the ring has room for all tasks of its worker");
         true
@@ -331,14 +332,14 @@ where
     fn can_proceed(&self) -> bool {
         self.reorder_buffer.contains(self.shared.next_task_number_for_sink())
             || self.can_read()
-            || self.shared.is_aborted()
+            || self.shared.are_masters_aborted()
             || self.is_done()
     }
 
     /// Whether a task can be read: the source has not ended and does not wait, no other master is reading, and a
     /// worker can take a task.
     fn can_read(&self) -> bool {
-        !self.shared.has_source_ended()
+        !self.shared.has_reading_ended()
             && !self.shared.source_waits_for_result()
             && !self.shared.is_source_being_read()
             && self.workers.iter().any(WorkerConnection::can_take_task)
@@ -351,13 +352,13 @@ where
     fn set_wake_thresholds(&mut self) {
         let next = self.shared.next_task_number_for_sink();
         let held_up = self.shared.master_that_read_task(next) == Some(self.index)
-            && !self.shared.has_source_ended()
+            && !self.shared.has_reading_ended()
             && (self.shared.source_waits_for_result() || self.workers.iter().any(|lane| lane.num_tasks_at_worker == 0));
         let first = self.worker_of_task[next as usize & (self.worker_of_task.len() - 1)] as usize;
         for (index, lane) in self.workers.iter_mut().enumerate() {
             let enough = if held_up && index == first { 1 } else { (lane.num_tasks_at_worker / 2).max(1) };
             lane.wake_at_results = lane.num_results + enough as u64;
-            lane.signals.master_waker.set_wake_count(lane.wake_at_results);
+            lane.signals.master_waker.request_wake_at_num_results(lane.wake_at_results);
         }
     }
 }

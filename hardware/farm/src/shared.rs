@@ -52,7 +52,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Lets master `master` read tasks through `read`, unless another master is reading; then returns `None`. `read`
-    /// must report each task to [`Self::record_reader_of_task`].
+    /// must report each task to [`Self::record_master_that_read_task`].
     pub(crate) fn try_read_tasks<R>(&self, master: usize, read: impl FnOnce(&mut NumberedSource<I>) -> R) -> Option<R> {
         let result = self.input.try_lock_and_run(read);
         if result.is_some() {
@@ -62,7 +62,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Records that master `master` has read task `number`.
-    pub(crate) fn record_reader_of_task(&self, master: usize, number: u64) {
+    pub(crate) fn record_master_that_read_task(&self, master: usize, number: u64) {
         self.reader_of_task[self.ring_index(number)].store(master as u64, Ordering::Relaxed);
         self.tasks_read.store(number + 1, Ordering::Release);
     }
@@ -108,9 +108,10 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
         Ok(())
     }
 
-    /// Records that the source waits for more results. `next` was the next task in order when the source was called.
-    pub(crate) fn set_source_waits_for_result(&self, next: u64) {
-        self.source_waits_for_task.store(next, Ordering::Relaxed);
+    /// Records that the source waits for more results. `next_for_sink` is the number of the task whose result was due
+    /// at the sink when the source was called.
+    pub(crate) fn set_source_waits_for_result(&self, next_for_sink: u64) {
+        self.source_waits_for_task.store(next_for_sink, Ordering::Relaxed);
     }
 
     /// Whether the source waits for results.
@@ -119,7 +120,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Whether reading has ended: no master reads any more tasks.
-    pub(crate) fn has_source_ended(&self) -> bool {
+    pub(crate) fn has_reading_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
@@ -130,7 +131,7 @@ impl<'a, I, O> SharedSourceAndSink<'a, I, O> {
     }
 
     /// Whether all masters must stop at once, because of an error or a panic.
-    pub(crate) fn is_aborted(&self) -> bool {
+    pub(crate) fn are_masters_aborted(&self) -> bool {
         self.is_aborted.load(Ordering::Relaxed)
     }
 

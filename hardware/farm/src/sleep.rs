@@ -59,13 +59,13 @@ pub(crate) struct MasterWakeThreshold(AtomicU64);
 impl MasterWakeThreshold {
     /// Requests a wake-up when the worker has returned `count` results in total. Call it before
     /// [`Sleeper::sleep_unless`], whose `ready` checks whether these results have arrived already.
-    pub(crate) fn set_wake_count(&self, count: u64) {
+    pub(crate) fn request_wake_at_num_results(&self, count: u64) {
         self.0.store(count, Ordering::Relaxed);
     }
 
     /// Wakes `master` if it requested a wake-up at `count` results or fewer. Call it after publishing the result after
     /// which the worker has returned `count` results in total. Returns whether the master was asleep.
-    pub(crate) fn wake_if_count_reached(&self, count: u64, master: &Sleeper) -> bool {
+    pub(crate) fn wake_if_num_results_reached(&self, count: u64, master: &Sleeper) -> bool {
         fence(Ordering::SeqCst);
         count >= self.0.load(Ordering::Relaxed) && master.wake_after_fence()
     }

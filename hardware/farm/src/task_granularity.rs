@@ -57,7 +57,7 @@ impl TaskGranularity {
 
     /// Measures the time per task when enough results have arrived. `results` is the total number so far. Returns
     /// whether the limits were updated.
-    pub(crate) fn update_from_results(&mut self, results: u64) -> bool {
+    pub(crate) fn measure_and_update_limits(&mut self, results: u64) -> bool {
         if results - self.results_at_last_measurement < MIN_RESULTS_PER_MEASUREMENT {
             return false;
         }
@@ -109,6 +109,6 @@ mod tests {
     #[test]
     fn the_clock_is_looked_at_now_and_then() {
         let mut pace = TaskGranularity::new(1, 64);
-        assert_eq!([31, 32, 63, 64].map(|results| pace.update_from_results(results)), [false, true, false, true]);
+        assert_eq!([31, 32, 63, 64].map(|results| pace.measure_and_update_limits(results)), [false, true, false, true]);
     }
 }

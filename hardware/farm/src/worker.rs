@@ -53,7 +53,7 @@ impl WorkerSignals {
 
     /// Whether a task of this worker failed. After a panic the worker returns no more results, so the master must not
     /// wait for a number of results.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub(crate) fn has_task_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
@@ -189,7 +189,7 @@ impl WorkerSetup<'_> {
             let failed = job.failure.is_some();
             tasks += 1;
             outbox.push(job).expect("the ring back has room for all tasks of its worker");
-            self.signals.master_waker.wake_if_count_reached(tasks, self.master);
+            self.signals.master_waker.wake_if_num_results_reached(tasks, self.master);
             if failed {
                 self.signals.has_failed.store(true, Ordering::Relaxed);
                 self.master.wake_thread();

@@ -87,10 +87,10 @@ fn an_alarm_rings_for_the_number_that_is_wanted() {
         let worker = thread::spawn(move || {
             for count in 1..=2 {
                 other.brought.fetch_add(1, Ordering::Release);
-                other.alarm.wake_if_count_reached(count, &other.sleeper);
+                other.alarm.wake_if_num_results_reached(count, &other.sleeper);
             }
         });
-        meeting.alarm.set_wake_count(2);
+        meeting.alarm.request_wake_at_num_results(2);
         let slept = meeting.sleeper.sleep_unless(|| meeting.brought.load(Ordering::Acquire) >= 2);
         let brought = meeting.brought.load(Ordering::Acquire);
         // Rung for the first only when that came before the alarm was set.
@@ -106,13 +106,13 @@ fn an_alarm_rings_for_the_number_that_is_wanted() {
 fn an_alarm_set_lower_is_heard() {
     loom::model(|| {
         let meeting = Arc::new(Meeting::default());
-        meeting.alarm.set_wake_count(9);
+        meeting.alarm.request_wake_at_num_results(9);
         let other = Arc::clone(&meeting);
         let worker = thread::spawn(move || {
             other.brought.fetch_add(1, Ordering::Release);
-            other.alarm.wake_if_count_reached(1, &other.sleeper);
+            other.alarm.wake_if_num_results_reached(1, &other.sleeper);
         });
-        meeting.alarm.set_wake_count(1);
+        meeting.alarm.request_wake_at_num_results(1);
         meeting.sleeper.sleep_unless(|| meeting.brought.load(Ordering::Acquire) >= 1);
         assert_eq!(meeting.brought.load(Ordering::Acquire), 1);
         worker.join().expect("no panic");

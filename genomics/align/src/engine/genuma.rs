@@ -18,7 +18,7 @@ use genuma_work::publish::AtomicFileSet;
 
 use super::file_in_memory::FileInMemory;
 use super::seal::{Checksum, ChecksummingWriter, IndexSeal};
-use super::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout, append_extension};
+use super::{AlignerNameAndVersion, BlockRule, Engine, Error, IndexArray, ReadLayout, append_extension};
 use crate::sam::Contigs;
 
 mod alt;
@@ -27,7 +27,7 @@ mod records;
 pub use genuma_mapper::options::{MAX_READ_BP, ScoringOptions};
 
 /// Name and version of the mapper. The version is that of the index format.
-const PROGRAM: AlignerProgram = AlignerProgram { name: "genuma-mapper", version: "1" };
+const PROGRAM: AlignerNameAndVersion = AlignerNameAndVersion { name: "genuma-mapper", version: "1" };
 /// Number of bases (bp) in a block of pairs, if the options do not set it. Chosen.
 const DEFAULT_BLOCK_BASES: u64 = 25_000_000;
 
@@ -120,7 +120,7 @@ pub(crate) fn alt_contigs_path(prefix: &Path) -> PathBuf {
 /// # Errors
 /// The reference is not FASTA, is too long, or changes during the build; or a file cannot be written.
 pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<(), Error> {
-    let sum = || Checksum::compute_from_file(reference, threads).map_err(Error::io(reference));
+    let sum = || Checksum::checksum_of_file(reference, threads).map_err(Error::io(reference));
     let before = sum()?;
     let mut built = ReferenceBuilder::default();
     read_fasta(reference, |part| match part {
@@ -129,19 +129,18 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     })?;
     let path = index_path(prefix);
     let mut file = ChecksummingWriter::create_checksummed_file(&path)?;
-    index::build_index(built, threads, |bytes| file.write_bytes(bytes).map_err(IndexBuildError::Write)).map_err(
-        |error| match error {
+    index::build_index(built, threads, |bytes| file.write_and_checksum_bytes(bytes).map_err(IndexBuildError::Write))
+        .map_err(|error| match error {
             IndexBuildError::Write(error) => error,
             IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
-        },
-    )?;
+        })?;
     if sum()? != before {
         let reason = "changed while the index was built".into();
         return Err(Error::Reference { path: reference.into(), reason });
     }
     let mut set = AtomicFileSet::default();
-    let made = file.finish_and_add_to_set(&mut set)?;
-    IndexSeal::write_seal(PROGRAM, before, &[made], set)
+    let made = file.finish_and_add_to_file_set(&mut set)?;
+    IndexSeal::write_seal_and_publish_files(PROGRAM, before, &[made], set)
 }
 
 enum IndexBuildError {
@@ -176,16 +175,16 @@ impl GenumaEngine {
         }
         let index_error = |reason: String| Error::Index { path: path.clone(), reason };
         let seal = IndexSeal::read_seal(PROGRAM, &path)?;
-        seal.check_reference(reference, threads)?;
+        seal.check_reference_checksum(reference, threads)?;
         let image = FileInMemory::read_file(&path)?;
-        seal.check_file(&path, Checksum::compute_from_bytes(&image, threads))?;
+        seal.check_index_file_checksum(&path, Checksum::checksum_of_bytes(&image, threads))?;
         let mut index = Index::from_bytes(image).map_err(|error| index_error(error.to_string()))?;
         let mut contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
         if !options.ignore_alt
             && let Some(names) = alt::read_alt_contig_names(&alt_contigs_path(prefix), &contigs)?
         {
             index.set_alt_contigs(|contig| names.contains(&contig.name));
-            contigs = contigs.with_alt_contigs(|name| names.contains(name));
+            contigs = contigs.with_alt_contigs_marked(|name| names.contains(name));
         }
         Ok(GenumaEngine { index, contigs, options, vectors: SimdLevel::widest_available() })
     }
@@ -201,7 +200,7 @@ impl Engine for GenumaEngine {
     type MappedBatch = MappedBatch;
     type LibraryEstimate = InsertSizeModels;
 
-    fn program(&self) -> AlignerProgram {
+    fn program(&self) -> AlignerNameAndVersion {
         PROGRAM
     }
 

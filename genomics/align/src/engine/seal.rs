@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use genuma_work::parallel;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
-use super::{AlignerProgram, Error, append_extension};
+use super::{AlignerNameAndVersion, Error, append_extension};
 
 const SEAL_HEADER_LINE: &str = "genuma-seal 2";
 /// Number of bytes that a thread checksums at a time.
@@ -53,7 +53,7 @@ impl Checksum {
     ///
     /// # Errors
     /// The path is not a regular file, or the file cannot be read to its end.
-    pub fn compute_from_file(path: &Path, threads: usize) -> io::Result<Checksum> {
+    pub fn checksum_of_file(path: &Path, threads: usize) -> io::Result<Checksum> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -72,7 +72,7 @@ impl Checksum {
     }
 
     /// Computes the checksum of bytes in memory with `threads` threads.
-    pub(crate) fn compute_from_bytes(bytes: &[u8], threads: usize) -> Checksum {
+    pub(crate) fn checksum_of_bytes(bytes: &[u8], threads: usize) -> Checksum {
         let summed = Checksum::of_ranges(bytes.len() as u64, threads, |range, hasher| {
             hasher.update(&bytes[range.start as usize..range.end as usize]);
             Ok::<_, Infallible>(())
@@ -122,7 +122,7 @@ impl ChecksummingWriter {
     }
 
     /// Appends bytes to the file and to the checksum.
-    pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn write_and_checksum_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for some in bytes.chunks(READ_BUFFER_BYTES) {
             self.unwritten.extend_from_slice(some);
             if self.unwritten.len() >= READ_BUFFER_BYTES {
@@ -141,7 +141,7 @@ impl ChecksummingWriter {
     }
 
     /// Completes the file and adds it to `set`. Returns its path and the checksum of all bytes written.
-    pub(super) fn finish_and_add_to_set(mut self, set: &mut AtomicFileSet) -> Result<(PathBuf, Checksum), Error> {
+    pub(super) fn finish_and_add_to_file_set(mut self, set: &mut AtomicFileSet) -> Result<(PathBuf, Checksum), Error> {
         self.flush()?;
         set.add_file(self.file.flush_to_partial_file()?);
         Ok((self.path, Checksum { size: self.size, crc: self.hasher.finalize() }))
@@ -152,7 +152,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn engine_line(program: AlignerProgram) -> String {
+fn engine_line(program: AlignerNameAndVersion) -> String {
     format!("{} {}", program.name, program.version)
 }
 
@@ -175,8 +175,8 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The seal cannot be written.
-    pub(super) fn write_seal(
-        program: AlignerProgram,
+    pub(super) fn write_seal_and_publish_files(
+        program: AlignerNameAndVersion,
         reference: Checksum,
         files: &[(PathBuf, Checksum)],
         mut set: AtomicFileSet,
@@ -188,8 +188,8 @@ impl IndexSeal {
             let _ = writeln!(text, "file {} {}", file_name(file), line(sum));
         }
         let mut seal = ChecksummingWriter::create_checksummed_file(&seal_path(&files[0].0))?;
-        seal.write_bytes(text.as_bytes())?;
-        seal.finish_and_add_to_set(&mut set)?;
+        seal.write_and_checksum_bytes(text.as_bytes())?;
+        seal.finish_and_add_to_file_set(&mut set)?;
         Ok(set.publish_all()?)
     }
 
@@ -197,7 +197,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The seal is missing, cannot be read, is not a seal, has another version, or is that of another engine.
-    pub(super) fn read_seal(program: AlignerProgram, file: &Path) -> Result<IndexSeal, Error> {
+    pub(super) fn read_seal(program: AlignerNameAndVersion, file: &Path) -> Result<IndexSeal, Error> {
         let path = seal_path(file);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -247,11 +247,11 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The reference cannot be read, or has changed.
-    pub(crate) fn check_reference(&self, reference: &Path, threads: usize) -> Result<(), Error> {
+    pub(crate) fn check_reference_checksum(&self, reference: &Path, threads: usize) -> Result<(), Error> {
         if fs::metadata(reference).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
             return Ok(());
         }
-        if Checksum::compute_from_file(reference, threads).map_err(Error::io(reference))? == self.reference {
+        if Checksum::checksum_of_file(reference, threads).map_err(Error::io(reference))? == self.reference {
             return Ok(());
         }
         Err(index_error(&self.path, format!("not an index of {} as it is now", reference.display())))
@@ -261,7 +261,7 @@ impl IndexSeal {
     ///
     /// # Errors
     /// The checksums differ, or the seal does not list the file.
-    pub(super) fn check_file(&self, file: &Path, found: Checksum) -> Result<(), Error> {
+    pub(super) fn check_index_file_checksum(&self, file: &Path, found: Checksum) -> Result<(), Error> {
         match self.files.iter().find(|(name, _)| *name == file_name(file)) {
             None => Err(index_error(&self.path, format!("does not name {}", file.display()))),
             Some((_, sum)) if *sum == found => Ok(()),
@@ -284,16 +284,16 @@ mod tests {
         let bytes: Vec<u8> = (0..CHECKSUM_RANGE_BYTES as usize + 12_345).map(|i| (i * 31 / 8) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let expected = Checksum { size: bytes.len() as u64, crc: crc32fast::hash(&bytes) };
-        assert_eq!([1, 2, 3].map(|threads| Checksum::compute_from_file(&path, threads).unwrap()), [expected; 3]);
-        assert_eq!([1, 3].map(|threads| Checksum::compute_from_bytes(&bytes, threads)), [expected; 2]);
+        assert_eq!([1, 2, 3].map(|threads| Checksum::checksum_of_file(&path, threads).unwrap()), [expected; 3]);
+        assert_eq!([1, 3].map(|threads| Checksum::checksum_of_bytes(&bytes, threads)), [expected; 2]);
         std::fs::write(&path, b"").unwrap();
         let nothing = Checksum { size: 0, crc: 0 };
         assert_eq!(
-            (Checksum::compute_from_file(&path, 4).unwrap(), Checksum::compute_from_bytes(b"", 4)),
+            (Checksum::checksum_of_file(&path, 4).unwrap(), Checksum::checksum_of_bytes(b"", 4)),
             (nothing, nothing)
         );
         // A file that cannot be read to its end has no checksum, and neither has a folder.
-        assert!(Checksum::compute_from_file(dir.path(), 1).is_err());
+        assert!(Checksum::checksum_of_file(dir.path(), 1).is_err());
     }
 
     #[test]
@@ -301,11 +301,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let [reference, one, two] = ["ref.fa", "ref.fa.a b", "ref.fa.c"].map(|name| dir.path().join(name));
         std::fs::write(&reference, "ACGT").unwrap();
-        let program = AlignerProgram { name: "engine", version: "1" };
+        let program = AlignerNameAndVersion { name: "engine", version: "1" };
         assert!(IndexSeal::read_seal(program, &one).unwrap_err().to_string().contains("ref.fa.a b.seal is missing"));
-        let sums = [b"first", b"other"].map(|bytes| Checksum::compute_from_bytes(bytes, 1));
-        let of_reference = Checksum::compute_from_file(&reference, 1).unwrap();
-        IndexSeal::write_seal(
+        let sums = [b"first", b"other"].map(|bytes| Checksum::checksum_of_bytes(bytes, 1));
+        let of_reference = Checksum::checksum_of_file(&reference, 1).unwrap();
+        IndexSeal::write_seal_and_publish_files(
             program,
             of_reference,
             &[(one.clone(), sums[0]), (two.clone(), sums[1])],
@@ -313,20 +313,23 @@ mod tests {
         )
         .unwrap();
         let seal = IndexSeal::read_seal(program, &one).unwrap();
-        seal.check_file(&one, sums[0]).unwrap();
-        seal.check_file(&two, sums[1]).unwrap();
-        seal.check_reference(&reference, 1).unwrap();
+        seal.check_index_file_checksum(&one, sums[0]).unwrap();
+        seal.check_index_file_checksum(&two, sums[1]).unwrap();
+        seal.check_reference_checksum(&reference, 1).unwrap();
 
         let said = |result: Result<(), Error>| result.unwrap_err().to_string();
-        assert!(said(seal.check_file(&two, sums[0])).contains("its bytes changed"));
-        assert!(said(seal.check_file(&two, Checksum::compute_from_bytes(b"othe", 1))).contains("its size changed"));
-        assert!(said(seal.check_file(&reference, sums[0])).contains("does not name"));
+        assert!(said(seal.check_index_file_checksum(&two, sums[0])).contains("its bytes changed"));
+        assert!(
+            said(seal.check_index_file_checksum(&two, Checksum::checksum_of_bytes(b"othe", 1)))
+                .contains("its size changed")
+        );
+        assert!(said(seal.check_index_file_checksum(&reference, sums[0])).contains("does not name"));
         std::fs::write(&reference, "ACGA").unwrap();
-        assert!(said(seal.check_reference(&reference, 1)).contains("not an index of"));
+        assert!(said(seal.check_reference_checksum(&reference, 1)).contains("not an index of"));
         std::fs::remove_file(&reference).unwrap();
-        seal.check_reference(&reference, 1).unwrap();
+        seal.check_reference_checksum(&reference, 1).unwrap();
 
-        let other = AlignerProgram { version: "2", ..program };
+        let other = AlignerNameAndVersion { version: "2", ..program };
         let error = said(IndexSeal::read_seal(other, &one).map(drop));
         assert!(error.contains("an index for engine 1, not engine 2"), "{error}");
         let whole = std::fs::read_to_string(seal_path(&one)).unwrap();
@@ -334,7 +337,7 @@ mod tests {
             std::fs::write(seal_path(&one), &whole[..cut]).unwrap();
             // A seal that is cut at a line end may be valid, but lists fewer files.
             if let Ok(seal) = IndexSeal::read_seal(program, &one) {
-                assert!(seal.check_file(&two, sums[1]).is_err(), "{cut}");
+                assert!(seal.check_index_file_checksum(&two, sums[1]).is_err(), "{cut}");
             }
         }
         std::fs::write(seal_path(&one), "genuma-seal 2\nengine x\n").unwrap();
@@ -351,12 +354,12 @@ mod tests {
         let mut bytes: Vec<u8> =
             (0..6u32 << 20).map(|i| b"ACGT"[(i.wrapping_mul(2_654_435_761) >> 30) as usize]).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let before = Checksum::compute_from_file(&path, 2).unwrap();
+        let before = Checksum::checksum_of_file(&path, 2).unwrap();
         // 29 kb between two of the 64 samples of which version 1 had checksums.
         let between = bytes.len() / 63 + (64 << 10);
         assert!(between + 29_000 < 2 * bytes.len() / 63);
         bytes[between..between + 29_000].fill(b'N');
         std::fs::write(&path, &bytes).unwrap();
-        assert_ne!(Checksum::compute_from_file(&path, 2).unwrap(), before);
+        assert_ne!(Checksum::checksum_of_file(&path, 2).unwrap(), before);
     }
 }

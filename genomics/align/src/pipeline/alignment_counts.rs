@@ -51,7 +51,7 @@ impl AlignmentCounts {
     ///
     /// # Errors
     /// The bytes are not valid BAM records.
-    pub(super) fn add_records(&mut self, bytes: &[u8]) -> Result<(), sam::Error> {
+    pub(super) fn count_bam_records(&mut self, bytes: &[u8]) -> Result<(), sam::Error> {
         for record in split_bam_records(bytes) {
             let head: &[u8; 36] =
                 record?.first_chunk().ok_or(sam::Error::InvalidBamRecord("shorter than its fixed fields"))?;
@@ -97,7 +97,7 @@ impl AlignmentCounts {
 
     /// Computes median, mean and standard deviation of the insert sizes of proper pairs up to 10 kbp; `None` without
     /// such pairs.
-    pub fn insert_size_statistics(&self) -> Option<InsertSizeStatistics> {
+    pub fn compute_insert_size_statistics(&self) -> Option<InsertSizeStatistics> {
         let all: u64 = self.insert_size_counts.iter().sum();
         if all == 0 {
             return None;
@@ -138,7 +138,7 @@ mod tests {
             parse_sam_line(line.as_bytes(), &contigs, &mut bytes).unwrap();
         }
         let mut one = AlignmentCounts::default();
-        one.add_records(&bytes).unwrap();
+        one.count_bam_records(&bytes).unwrap();
         let mut two = AlignmentCounts::default();
         two.add_counts(&one);
         two.add_counts(&AlignmentCounts::default());
@@ -149,10 +149,10 @@ mod tests {
             (5, 4, 1, 1)
         );
         assert_eq!(
-            one.insert_size_statistics(),
+            one.compute_insert_size_statistics(),
             Some(InsertSizeStatistics { median: 100, mean: 150.0, std_dev: 50.0 })
         );
-        assert_eq!(AlignmentCounts::default().insert_size_statistics(), None);
-        assert!(one.add_records(&bytes[..20]).is_err());
+        assert_eq!(AlignmentCounts::default().compute_insert_size_statistics(), None);
+        assert!(one.count_bam_records(&bytes[..20]).is_err());
     }
 }

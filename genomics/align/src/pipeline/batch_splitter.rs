@@ -5,7 +5,7 @@ use genuma_reads::{Error, ReadBatch, ReadStream};
 use crate::engine::BlockRule;
 
 /// Splits the batches of a read stream at the block boundaries of the engine.
-pub(super) struct BatchSplitter {
+pub(super) struct BlockBoundarySplitter {
     stream: ReadStream,
     /// The block rule of each lane.
     block_rules: Vec<BlockRule>,
@@ -20,7 +20,7 @@ pub(super) struct BatchSplitter {
 
 /// Whether a batch is a whole block or a part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatchBlockRole {
+pub(super) enum WholeOrPartOfBlock {
     WholeBlock,
     /// A part of a block: whether the batch is the first of the block, and whether it is known to be the last. A block
     /// also ends where the next block begins, and at the end of the reads.
@@ -30,14 +30,14 @@ pub(super) enum BatchBlockRole {
     },
 }
 
-impl BatchSplitter {
+impl BlockBoundarySplitter {
     /// Creates a splitter. `first` is the batch that was already taken from `stream`.
     pub(super) fn new(stream: ReadStream, first: ReadBatch, block_rules: Vec<BlockRule>) -> Self {
-        BatchSplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_bases: 0 }
+        BlockBoundarySplitter { stream, block_rules, batch: first, next_read: 0, open_block: None, open_block_bases: 0 }
     }
 
     /// Fills `out` with the next batch; `None` at the end of the reads.
-    pub(super) fn next_batch(&mut self, out: &mut ReadBatch) -> Result<Option<BatchBlockRole>, Error> {
+    pub(super) fn next_batch(&mut self, out: &mut ReadBatch) -> Result<Option<WholeOrPartOfBlock>, Error> {
         out.clear();
         if !self.has_reads()? {
             return Ok(None);
@@ -50,13 +50,13 @@ impl BatchSplitter {
         let role = match self.block_rules[own.0 as usize] {
             BlockRule::EachBatch => {
                 self.move_reads(out, None);
-                BatchBlockRole::WholeBlock
+                WholeOrPartOfBlock::WholeBlock
             }
             BlockRule::MinBases(limit) => {
-                BatchBlockRole::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
+                WholeOrPartOfBlock::PartOfBlock { is_first: first, is_last: self.move_reads(out, Some(limit)) }
             }
         };
-        if matches!(role, BatchBlockRole::WholeBlock | BatchBlockRole::PartOfBlock { is_last: true, .. }) {
+        if matches!(role, WholeOrPartOfBlock::WholeBlock | WholeOrPartOfBlock::PartOfBlock { is_last: true, .. }) {
             self.open_block = None;
         }
         Ok(Some(role))
@@ -114,7 +114,7 @@ mod tests {
 
     /// Splits lanes with these numbers of pairs of 10 bp, read in batches of `batch` bases. Returns lane, reads
     /// before the batch, reads, and role of each batch.
-    fn pieces(lanes: &[usize], batch: u64, block_rules: Vec<BlockRule>) -> Vec<(u32, u64, usize, BatchBlockRole)> {
+    fn pieces(lanes: &[usize], batch: u64, block_rules: Vec<BlockRule>) -> Vec<(u32, u64, usize, WholeOrPartOfBlock)> {
         let folder = tempfile::tempdir().unwrap();
         let lane = |(i, &pairs): (usize, &usize)| {
             let path = folder.path().join(format!("{i}.fq"));
@@ -124,7 +124,7 @@ mod tests {
         };
         let lanes: Vec<StreamLane> = lanes.iter().enumerate().map(lane).collect();
         let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::with_num_bases(batch))).unwrap();
-        let mut splitter = BatchSplitter::new(stream, ReadBatch::new(), block_rules);
+        let mut splitter = BlockBoundarySplitter::new(stream, ReadBatch::new(), block_rules);
         let (mut pieces, mut piece) = (Vec::new(), ReadBatch::new());
         while let Some(part) = splitter.next_batch(&mut piece).unwrap() {
             assert!(
@@ -137,8 +137,8 @@ mod tests {
         pieces
     }
 
-    const fn part(first: bool, last: bool) -> BatchBlockRole {
-        BatchBlockRole::PartOfBlock { is_first: first, is_last: last }
+    const fn part(first: bool, last: bool) -> WholeOrPartOfBlock {
+        WholeOrPartOfBlock::PartOfBlock { is_first: first, is_last: last }
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
             pieces(&[2, 3, 3], 40, vec![BlockRule::MinBases(1000), BlockRule::EachBatch, BlockRule::MinBases(60)]),
             [
                 (0, 0, 4, part(true, false)),
-                (1, 0, 4, BatchBlockRole::WholeBlock),
-                (1, 4, 2, BatchBlockRole::WholeBlock),
+                (1, 0, 4, WholeOrPartOfBlock::WholeBlock),
+                (1, 4, 2, WholeOrPartOfBlock::WholeBlock),
                 (2, 0, 4, part(true, false)),
                 (2, 4, 2, part(false, true)),
             ]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use genuma_farm::SourceStatus;
 
-use super::batch_splitter::{BatchBlockRole, BatchSplitter};
+use super::batch_splitter::{BlockBoundarySplitter, WholeOrPartOfBlock};
 use super::worker::{BatchInProgress, WorkStep, WorkerTask};
 use super::{AlignOutput, Error};
 use crate::engine::Engine;
@@ -29,7 +29,7 @@ type BatchToFinish<E> = (Box<BatchInProgress<E>>, Arc<<E as Engine>::LibraryEsti
 /// Hands out tasks to the workers of the farm and takes the finished tasks back.
 pub(super) struct Scheduler<'e, 'o, E: Engine> {
     engine: &'e E,
-    batch_splitter: BatchSplitter,
+    batch_splitter: BlockBoundarySplitter,
     output: AlignOutput<'o>,
     /// Blocks some of whose batches are not mapped yet, in order.
     mapping_blocks: VecDeque<MappingBlock<E>>,
@@ -48,7 +48,7 @@ pub(super) struct Scheduler<'e, 'o, E: Engine> {
 
 impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
     /// Creates the scheduler of a run: `batch_splitter` provides the reads, `output` takes the records.
-    pub(super) fn new(engine: &'e E, batch_splitter: BatchSplitter, output: AlignOutput<'o>) -> Self {
+    pub(super) fn new(engine: &'e E, batch_splitter: BlockBoundarySplitter, output: AlignOutput<'o>) -> Self {
         Scheduler {
             engine,
             batch_splitter,
@@ -65,7 +65,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
     }
 
     /// Number of blocks whose first batch has been read.
-    pub(super) fn num_blocks(&self) -> u64 {
+    pub(super) fn num_begun_blocks(&self) -> u64 {
         self.num_blocks
     }
 
@@ -80,7 +80,7 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
     }
 
     /// Fills `task` with the next step of work. Writing records comes before mapping reads, because it frees batches.
-    pub(super) fn next_task(&mut self, task: &mut WorkerTask<E>) -> Result<SourceStatus, Error> {
+    pub(super) fn fill_next_task(&mut self, task: &mut WorkerTask<E>) -> Result<SourceStatus, Error> {
         loop {
             if let Some((batch, estimate)) = self.batches_to_finish.pop_front() {
                 task.step = WorkStep::Finish(batch, estimate);
@@ -120,13 +120,13 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
             return Ok(None);
         };
         match role {
-            BatchBlockRole::WholeBlock => {
+            WholeOrPartOfBlock::WholeBlock => {
                 self.close_last_block();
                 self.num_blocks += 1;
                 self.pending_whole_block = Some(batch);
                 Ok(None)
             }
-            BatchBlockRole::PartOfBlock { is_first: first, is_last: last } => {
+            WholeOrPartOfBlock::PartOfBlock { is_first: first, is_last: last } => {
                 if first {
                     self.close_last_block();
                     self.num_blocks += 1;
@@ -168,8 +168,8 @@ impl<'e, 'o, E: Engine> Scheduler<'e, 'o, E> {
     }
 
     /// Takes a finished task back from a worker: stores a mapped batch with its block, or writes the records of a
-    /// finished batch. The tasks come back in the order in which [`Self::next_task`] handed them out.
-    pub(super) fn accept_finished_task(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
+    /// finished batch. The tasks come back in the order in which [`Self::fill_next_task`] handed them out.
+    pub(super) fn store_mapped_or_write_records(&mut self, task: &mut WorkerTask<E>) -> Result<(), Error> {
         match std::mem::take(&mut task.step) {
             WorkStep::Idle => Ok(()),
             WorkStep::Map(batch) => {

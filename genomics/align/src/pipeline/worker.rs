@@ -55,14 +55,14 @@ impl<E: Engine> Default for WorkerTask<E> {
 
 /// What workers output: SAM text, or sorted blocks of BAM records.
 #[derive(Debug, Clone)]
-pub(super) enum OutputFormat {
+pub(super) enum SamTextOrSortedBlocks {
     Sam,
     SortedBlocks(Option<Arc<MarkdupOptions>>),
 }
 
 /// Counts and times of one worker, or the sum over all workers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WorkerTotals {
+pub(super) struct WorkerCountsAndTimes {
     pub(super) counts: AlignmentCounts,
     pub(super) map_time: Duration,
     pub(super) pairing_time: Duration,
@@ -79,19 +79,23 @@ pub(super) struct AlignmentWorker<'a, E: Engine> {
     records: Vec<u8>,
     /// Sorts the records, if the output is sorted.
     block_sorter: Option<BlockSorter>,
-    totals: WorkerTotals,
+    totals: WorkerCountsAndTimes,
     /// Sum over all workers, to which this worker adds its totals when it ends.
-    totals_sink: &'a Mutex<WorkerTotals>,
+    totals_sink: &'a Mutex<WorkerCountsAndTimes>,
 }
 
 impl<'a, E: Engine> AlignmentWorker<'a, E> {
     /// Creates a worker that adds its totals to `totals_sink` when it is dropped.
-    pub(super) fn new(engine: &'a E, form: &OutputFormat, totals_sink: &'a Mutex<WorkerTotals>) -> Self {
+    pub(super) fn new(
+        engine: &'a E,
+        form: &SamTextOrSortedBlocks,
+        totals_sink: &'a Mutex<WorkerCountsAndTimes>,
+    ) -> Self {
         let block_sorter = match form {
-            OutputFormat::Sam => None,
-            OutputFormat::SortedBlocks(marking) => Some(BlockSorter::new(marking.clone())),
+            SamTextOrSortedBlocks::Sam => None,
+            SamTextOrSortedBlocks::SortedBlocks(marking) => Some(BlockSorter::new(marking.clone())),
         };
-        let (state, records, totals) = (engine.new_worker_state(), Vec::new(), WorkerTotals::default());
+        let (state, records, totals) = (engine.new_worker_state(), Vec::new(), WorkerCountsAndTimes::default());
         AlignmentWorker { engine, state, records, block_sorter, totals, totals_sink }
     }
 
@@ -133,7 +137,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
         self.engine.write_records(&mut self.state, &batch.reads, &mut batch.mapped, estimate, &mut self.records)?;
         let made = Instant::now();
         self.totals.pairing_time += made - start;
-        self.totals.counts.add_records(&self.records)?;
+        self.totals.counts.count_bam_records(&self.records)?;
         match &mut self.block_sorter {
             Some(block_sorter) => *sorted = Some(block_sorter.sort_records(&self.records)?),
             None => {

@@ -6,7 +6,7 @@ use super::{BASE_LETTERS, Error, MAX_CIGAR_OPS};
 pub(crate) const NO_POSITION: (i32, i32) = (-1, -1);
 
 /// 4-bit BAM code of each base letter. Lower case is accepted, U counts as T, every unknown letter counts as N.
-pub(super) const BASE_CODES: [u8; 256] = {
+pub(super) const BAM_CODE_BY_BASE_LETTER: [u8; 256] = {
     let mut codes = [15; 256];
     let mut i = 0;
     while i < 16 {
@@ -22,7 +22,7 @@ pub(super) const BASE_CODES: [u8; 256] = {
 /// 4-bit BAM code of the complement of each base letter. The four bits of a code represent A, C, G and T, so the
 /// complement is the code with reversed bit order.
 const COMPLEMENT_CODES: [u8; 256] = {
-    let mut codes = BASE_CODES;
+    let mut codes = BAM_CODE_BY_BASE_LETTER;
     let mut i = 0;
     while i < 256 {
         codes[i] = codes[i].reverse_bits() >> 4;
@@ -97,7 +97,7 @@ impl<'a> RecordBuilder<'a> {
     }
 
     /// Appends the bases (ASCII); reverse-complemented if `reverse` is set.
-    pub(crate) fn push_bases(&mut self, seq: &[u8], reverse: bool) {
+    pub(crate) fn append_bases_as_bam_codes(&mut self, seq: &[u8], reverse: bool) {
         self.num_bases = seq.len();
         let at = self.out.len();
         self.out.resize(at + seq.len().div_ceil(2), 0);
@@ -110,9 +110,10 @@ impl<'a> RecordBuilder<'a> {
             last.iter_mut().for_each(|byte| *byte = COMPLEMENT_CODES[usize::from(seq[0])] << 4);
         } else {
             for (byte, pair) in whole.iter_mut().zip(seq.chunks_exact(2)) {
-                *byte = BASE_CODES[usize::from(pair[0])] << 4 | BASE_CODES[usize::from(pair[1])];
+                *byte =
+                    BAM_CODE_BY_BASE_LETTER[usize::from(pair[0])] << 4 | BAM_CODE_BY_BASE_LETTER[usize::from(pair[1])];
             }
-            last.iter_mut().for_each(|byte| *byte = BASE_CODES[usize::from(seq[seq.len() - 1])] << 4);
+            last.iter_mut().for_each(|byte| *byte = BAM_CODE_BY_BASE_LETTER[usize::from(seq[seq.len() - 1])] << 4);
         }
     }
 
@@ -150,7 +151,7 @@ impl<'a> RecordBuilder<'a> {
     }
 
     /// The output buffer, to which the caller may append a tag that has no function here.
-    pub(crate) fn buffer_mut(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn output_buffer_mut(&mut self) -> &mut Vec<u8> {
         self.out
     }
 

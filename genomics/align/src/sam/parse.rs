@@ -25,7 +25,7 @@ pub fn parse_sam_line(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Resu
 
 /// Appends the tags of a SAM text (for example `NM:i:0`, separated by tabs) to an unfinished record.
 pub(crate) fn parse_and_push_tags(text: &[u8], record: &mut RecordBuilder<'_>) -> Result<(), String> {
-    text.split(|&b| b == b'\t').try_for_each(|field| parse_tag(field, record.buffer_mut()))
+    text.split(|&b| b == b'\t').try_for_each(|field| parse_tag(field, record.output_buffer_mut()))
 }
 
 /// Why a SAM line cannot be parsed: a reason without the read name, or a complete error.
@@ -102,7 +102,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
     if cigar != b"*" {
         parse_cigar(cigar, &mut record)?;
     }
-    record.push_bases(if seq == b"*" { b"" } else { seq }, false);
+    record.append_bases_as_bam_codes(if seq == b"*" { b"" } else { seq }, false);
     if qual != b"*" && qual.len() != record.num_bases() {
         let (bases, qualities) = (record.num_bases(), qual.len());
         return Err(format!("{bases} bases and {qualities} qualities").into());
@@ -111,7 +111,7 @@ fn parse_record(line: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(),
     // samtools.
     record.push_qualities(if qual == b"*" { b"" } else { qual }, false);
     for field in fields {
-        parse_tag(field, record.buffer_mut())?;
+        parse_tag(field, record.output_buffer_mut())?;
     }
     record.finish_record();
     Ok(())

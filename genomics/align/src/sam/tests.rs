@@ -109,7 +109,7 @@ fn records_are_told_apart() {
 /// A BAM file written by samtools without compression equals our header and our records.
 #[test]
 fn the_bytes_are_those_of_samtools() {
-    let header = format!("@HD\tVN:1.6\n{}", contigs().sq_header_lines());
+    let header = format!("@HD\tVN:1.6\n{}", contigs().format_sq_header_lines());
     let sam = format!("{header}{}\n", LINES.join("\n"));
     let run = Command::new("samtools")
         .args(["view", "--no-PG", "-b", "-"])

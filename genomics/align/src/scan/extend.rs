@@ -32,17 +32,17 @@ const UNREACHABLE: i32 = i32::MIN / 2;
 
 /// A range of bases of a sequence that is aligned to the reference without gaps, and the score of this alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ScoredRange {
+pub(super) struct ScoredUngappedRange {
     /// First base; `to` is the end (exclusive). Both have 32 bits to save memory.
     from: u32,
     to: u32,
     pub(super) score: i32,
 }
 
-impl ScoredRange {
+impl ScoredUngappedRange {
     /// The range `bases` of a sequence with its alignment score.
-    pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> ScoredRange {
-        ScoredRange { from: bases.start as u32, to: bases.end as u32, score }
+    pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> ScoredUngappedRange {
+        ScoredUngappedRange { from: bases.start as u32, to: bases.end as u32, score }
     }
 
     /// Range of the bases of the sequence.
@@ -135,12 +135,12 @@ fn extend_one_way<const BACKWARDS: bool>(one: &[u8], other: &[u8], reaches_query
 
 /// The best ungapped alignment through base `q` of the sequence and base `t` of the reference.
 #[inline(always)]
-pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize) -> ScoredRange {
+pub(super) fn extend_ungapped(query: &[u8], reference: &[u8], q: usize, t: usize) -> ScoredUngappedRange {
     let (before, behind) = (q.min(t), (query.len() - q).min(reference.len() - t));
     let ends = q + behind == query.len();
     let (right, gained) = extend_one_way::<false>(&query[q..q + behind], &reference[t..t + behind], ends);
     let (left, more) = extend_one_way::<true>(&query[q - before..q], &reference[t - before..t], before == q);
-    ScoredRange::new(q - left..q + right, gained + more)
+    ScoredUngappedRange::new(q - left..q + right, gained + more)
 }
 
 /// Result of [`extend_gapped`]: the alignment with gaps, its score and its CIGAR.
@@ -158,7 +158,12 @@ pub(super) struct GappedAlignment {
 
 /// Extends an ungapped alignment, now with gaps, at each end beyond which at least [`MIN_OVERHANG_BP`] bases of
 /// `query` are unaligned. `stretch` are the aligned bases of `query`, `left` is the reference position of its base 0.
-pub(super) fn extend_gapped(query: &[u8], reference: &[u8], left: i64, stretch: ScoredRange) -> GappedAlignment {
+pub(super) fn extend_gapped(
+    query: &[u8],
+    reference: &[u8],
+    left: i64,
+    stretch: ScoredUngappedRange,
+) -> GappedAlignment {
     let std::ops::Range { start: from, end: to } = stretch.base_range();
     let on = |q: usize| (left + q as i64) as usize;
     let run = longest_match_run(from..to, |q| is_match(query[q], reference[on(q)]));

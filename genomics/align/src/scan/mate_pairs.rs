@@ -1,6 +1,6 @@
 //! Distance of mates, and selection of the best pair of their hits.
 
-use super::ranking::{MAX_MAPQ, UNIQUE_SCORE_MARGIN, assign_mapq_and_flags};
+use super::ranking::{MAX_MAPQ, MIN_SCORE_MARGIN_FOR_MAX_MAPQ, set_mapq_and_primary_flags};
 use crate::hit::{Hit, Strand};
 
 /// Maximum distance (bp) between the outer ends of a proper pair if there are too few pairs to estimate it.
@@ -55,10 +55,11 @@ pub(crate) fn choose_best_pair_and_set_mapq(mates: &mut [Vec<Hit>; 2], max_dista
     let apart = one[0].score + two[0].score - UNPAIRED_PENALTY;
     let Some(&(score, x, y)) = pairs.first().filter(|(score, ..)| -score > apart) else { return };
     let next = pairs.get(1).map_or(apart, |(next, ..)| apart.max(-next));
-    let sure = ((-score - next).clamp(0, UNIQUE_SCORE_MARGIN) * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
+    let sure =
+        ((-score - next).clamp(0, MIN_SCORE_MARGIN_FOR_MAX_MAPQ) * MAX_MAPQ / MIN_SCORE_MARGIN_FOR_MAX_MAPQ) as u8;
     for (hits, chosen) in mates.iter_mut().zip([x, y]) {
         hits[..=chosen].rotate_right(1);
-        assign_mapq_and_flags(hits);
+        set_mapq_and_primary_flags(hits);
         let own = &mut hits[0];
         // A mate can raise the mapping quality by at most 40.
         own.mapq = own.mapq.max(sure.min(own.mapq + 40));

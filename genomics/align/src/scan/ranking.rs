@@ -8,7 +8,7 @@ use crate::hit::{Hit, Strand};
 
 /// Difference of the score to the second-best hit of the same bases at which a hit gets the maximum mapping quality.
 /// Empirical.
-pub(super) const UNIQUE_SCORE_MARGIN: i32 = 20;
+pub(super) const MIN_SCORE_MARGIN_FOR_MAX_MAPQ: i32 = 20;
 
 /// Maximum mapping quality (Phred).
 pub(super) const MAX_MAPQ: i32 = 60;
@@ -24,16 +24,16 @@ pub(super) fn covers_mostly_same_bases(one: &Hit, other: &Hit) -> bool {
 }
 
 /// Sorts hits, the best first, removes duplicates, and sets the primary and secondary flags and the mapping quality.
-pub(super) fn sort_deduplicate_and_rank(hits: &mut Vec<Hit>) {
+pub(super) fn sort_deduplicate_and_set_mapq(hits: &mut Vec<Hit>) {
     hits.sort_by_key(|hit| (-hit.score, hit.tid, hit.ref_start, hit.ref_end, hit.strand == Strand::Reverse));
     let form = |hit: &Hit| (hit.tid, hit.strand == Strand::Reverse, hit.ref_start, hit.ref_end, hit.query_start);
     let mut already_covered = HashSet::new();
     hits.retain(|hit| already_covered.insert(form(hit)));
-    assign_mapq_and_flags(hits);
+    set_mapq_and_primary_flags(hits);
 }
 
 /// Sets the primary and secondary flags and the mapping quality of sorted hits.
-pub(super) fn assign_mapq_and_flags(hits: &mut [Hit]) {
+pub(super) fn set_mapq_and_primary_flags(hits: &mut [Hit]) {
     for i in 0..hits.len() {
         let (before, rest) = hits.split_at_mut(i);
         let Some((hit, behind)) = rest.split_first_mut() else { break };
@@ -41,7 +41,8 @@ pub(super) fn assign_mapq_and_flags(hits: &mut [Hit]) {
         hit.is_secondary = before.iter().any(|other| !other.is_secondary && covers_mostly_same_bases(hit, other));
         let rivals = before.iter().chain(&*behind).filter(|other| covers_mostly_same_bases(hit, other));
         let rival = rivals.map(|other| other.score).max();
-        let margin = rival.map_or(UNIQUE_SCORE_MARGIN, |rival| (hit.score - rival).clamp(0, UNIQUE_SCORE_MARGIN));
-        hit.mapq = (margin * MAX_MAPQ / UNIQUE_SCORE_MARGIN) as u8;
+        let margin = rival
+            .map_or(MIN_SCORE_MARGIN_FOR_MAX_MAPQ, |rival| (hit.score - rival).clamp(0, MIN_SCORE_MARGIN_FOR_MAX_MAPQ));
+        hit.mapq = (margin * MAX_MAPQ / MIN_SCORE_MARGIN_FOR_MAX_MAPQ) as u8;
     }
 }

@@ -80,7 +80,7 @@ pub(super) struct SeedPosition {
 
 impl SeedPosition {
     /// The occurrence of a seed in sequence number `sequence`.
-    pub(super) fn from_seed(seed: Seed, sequence: u32) -> SeedPosition {
+    pub(super) fn from_seed_in_sequence(seed: Seed, sequence: u32) -> SeedPosition {
         SeedPosition { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
     }
 
@@ -90,7 +90,7 @@ impl SeedPosition {
     }
 
     /// Position of the seed's first base in the concatenated sequences that are searched.
-    pub(super) fn base_position(self) -> usize {
+    pub(super) fn position_in_joined_sequences(self) -> usize {
         (self.at >> 1) as usize
     }
 
@@ -126,7 +126,7 @@ pub(super) struct SeedLookupBuffers {
 
 impl SeedIndex {
     /// Builds the index; there must be fewer than 2³¹ occurrences.
-    pub(super) fn from_positions(mut positions: Vec<SeedPosition>) -> SeedIndex {
+    pub(super) fn index_seed_positions(mut positions: Vec<SeedPosition>) -> SeedIndex {
         positions.sort_unstable();
         let (mut hashes, mut first_positions) = (Vec::new(), Vec::new());
         for (i, position) in positions.iter().enumerate() {
@@ -163,7 +163,7 @@ impl SeedIndex {
     /// Each stage of the lookup is done for many seeds before the next stage, and prefetches the memory that the next
     /// stage needs.
     #[inline(always)]
-    pub(super) fn look_up_seeds(
+    pub(super) fn for_each_indexed_seed(
         &self,
         scratch: &mut SeedLookupBuffers,
         bases: &[u8],
@@ -252,7 +252,9 @@ mod tests {
         let bases = [rng.bases(3000), rng.bases(40).repeat(20)].concat();
         let all = |seeds: &SeedIndex, bases: &[u8]| {
             let mut all = Vec::new();
-            seeds.look_up_seeds(&mut SeedLookupBuffers::default(), bases, |number, seed| all.push((number, seed)));
+            seeds.for_each_indexed_seed(&mut SeedLookupBuffers::default(), bases, |number, seed| {
+                all.push((number, seed))
+            });
             all
         };
         let of = |bases: &[u8]| {
@@ -262,14 +264,17 @@ mod tests {
         };
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
-        let seeds =
-            SeedIndex::from_positions(of(&bases).into_iter().map(|seed| SeedPosition::from_seed(seed, 0)).collect());
+        let seeds = SeedIndex::index_seed_positions(
+            of(&bases).into_iter().map(|seed| SeedPosition::from_seed_in_sequence(seed, 0)).collect(),
+        );
         assert_eq!(seeds.num_distinct_seeds(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));
         for (number, seed) in found {
-            let positions =
-                seeds.positions_of_seed(number).iter().map(|p| (p.base_position() as u32, p.is_canonical_reverse()));
+            let positions = seeds
+                .positions_of_seed(number)
+                .iter()
+                .map(|p| (p.position_in_joined_sequences() as u32, p.is_canonical_reverse()));
             let there = expected[&seed.hash].iter().map(|seed| (seed.at, seed.reverse));
             assert!(positions.eq(there), "{seed:?}");
         }
@@ -277,6 +282,6 @@ mod tests {
         let here: Vec<Seed> = of(&others).into_iter().filter(|s| expected.contains_key(&s.hash)).collect();
         assert!(here.len() > 20);
         assert_eq!(all(&seeds, &others).into_iter().map(|found| found.1).collect::<Vec<_>>(), here);
-        assert_eq!(all(&SeedIndex::from_positions(Vec::new()), &bases), []);
+        assert_eq!(all(&SeedIndex::index_seed_positions(Vec::new()), &bases), []);
     }
 }

@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::MAX_HITS_PER_PART;
-use super::extend::ScoredRange;
+use super::extend::ScoredUngappedRange;
 
-/// Number of ungapped segments of a sequence at which dominated segments are dropped (see
-/// [`drop_dominated_segments`]).
+/// Minimum number of ungapped segments of a sequence at which dominated segments are dropped (see
+/// [`drop_dominated_segments`]); after each time, the next number is at least twice that of the segments kept.
 pub(super) const MIN_SEGMENTS_TO_DROP_DOMINATED: usize = 256;
 
 /// A diagonal of the alignment matrix: reference position minus position in the (oriented) sequence, index of the
 /// reference sequence, and whether the sequence is reverse-complemented.
-pub(super) type Diagonal = (i64, u32, bool);
+pub(super) type ContigDiagonal = (i64, u32, bool);
 
 /// A part of a sequence aligned to the reference without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub(super) struct UngappedSegment {
     pub(super) sequence: u32,
     pub(super) chrom: u32,
     pub(super) reverse: bool,
-    pub(super) scored_range: ScoredRange,
+    pub(super) scored_range: ScoredUngappedRange,
 }
 
 impl UngappedSegment {
     /// Sort key: the best score first, then the position.
     #[inline]
-    pub(super) fn sort_key(&self) -> impl Ord + use<> {
+    pub(super) fn best_first_sort_key(&self) -> impl Ord + use<> {
         let UngappedSegment { chrom, reverse, diagonal, scored_range, .. } = *self;
         let Range { start, end } = scored_range.base_range();
         (-scored_range.score, chrom, diagonal, reverse, start, end)
@@ -36,12 +36,12 @@ impl UngappedSegment {
 
     /// Reference position of base `q` of the oriented sequence.
     #[inline]
-    pub(super) fn ref_position(&self, q: usize) -> usize {
+    pub(super) fn ref_position_of_base(&self, q: usize) -> usize {
         (self.diagonal + q as i64) as usize
     }
 
     #[inline]
-    pub(super) fn diagonal(&self) -> Diagonal {
+    pub(super) fn contig_diagonal(&self) -> ContigDiagonal {
         (self.diagonal, self.chrom, self.reverse)
     }
 
@@ -62,12 +62,12 @@ pub(super) fn overlap_len(one: &Range<usize>, other: &Range<usize>) -> usize {
 /// a segment was dropped for the second reason.
 pub(super) fn drop_dominated_segments(segments: &mut Vec<UngappedSegment>, length: usize) -> bool {
     let mut order: Vec<usize> = (0..segments.len()).collect();
-    order.sort_unstable_by_key(|&i| segments[i].sort_key());
+    order.sort_unstable_by_key(|&i| segments[i].best_first_sort_key());
     // Segments that stay. They are stored contiguously because each further segment is compared with all of them.
-    let mut kept: Vec<(Diagonal, Range<usize>)> = Vec::new();
+    let mut kept: Vec<(ContigDiagonal, Range<usize>)> = Vec::new();
     let (mut drop, mut dropped_segments) = (vec![false; segments.len()], false);
     for i in order {
-        let (diagonal, own) = (segments[i].diagonal(), segments[i].query_range(length));
+        let (diagonal, own) = (segments[i].contig_diagonal(), segments[i].query_range(length));
         let (mut better, mut part) = (0, false);
         for (other, bases) in &kept {
             let shared = overlap_len(&own, bases);

@@ -1,6 +1,6 @@
 use genuma_reads::fasta;
 
-use super::extend::ScoredRange;
+use super::extend::ScoredUngappedRange;
 use super::ranking::query_range;
 use super::*;
 
@@ -269,7 +269,7 @@ fn only_what_begins_in_the_parts_that_go_past_is_found_and_goes_on_beyond_them()
             assert_eq!(found, all, "{i}");
         }
     }
-    assert_eq!(meter.bytes_done(), scan.reference_bases_to_scan(&[300; 7]));
+    assert_eq!(meter.bytes_done(), scan.reference_bases_of_all_passes(&[300; 7]));
     assert_eq!(meter.bytes_done(), 2 * (1_000 + 100 + 1_600_000));
 }
 
@@ -281,7 +281,7 @@ fn what_is_laid_twice_is_kept_once_and_counts_as_no_rival() {
         chrom: 0,
         reverse: false,
         diagonal,
-        scored_range: ScoredRange::new(from..to, (to - from) as i32),
+        scored_range: ScoredUngappedRange::new(from..to, (to - from) as i32),
     };
     // The same diagonal many times, whole and in parts, and another diagonal with a slightly lower score.
     let mut laid: Vec<UngappedSegment> = (0..200)

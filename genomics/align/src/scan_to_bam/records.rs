@@ -17,7 +17,7 @@ use super::{BamHeader, Error, SequencedRead, UnalignedTemplate, encode_error};
 use crate::{CigarKind, Hit, Strand};
 
 /// One aligned segment of a read.
-pub(super) struct ReadAlignment<'a> {
+pub(super) struct AlignedReadSegment<'a> {
     hit: &'a Hit,
     /// Index of the reference sequence.
     sequence: usize,
@@ -30,8 +30,8 @@ pub(super) struct ReadAlignment<'a> {
     edit_distance: i32,
 }
 
-impl<'a> ReadAlignment<'a> {
-    fn new(hit: &'a Hit, mate: &OrientedRead<'_>, genome: &Reference) -> ReadAlignment<'a> {
+impl<'a> AlignedReadSegment<'a> {
+    fn new(hit: &'a Hit, mate: &OrientedRead<'_>, genome: &Reference) -> AlignedReadSegment<'a> {
         let (sequence, start, end) = (hit.tid, hit.ref_start, hit.ref_end);
         let bases = &genome.contigs[sequence].seq[start..end];
         let (head, tail) = (hit.query_start, mate.seq.len() - hit.query_end);
@@ -42,7 +42,7 @@ impl<'a> ReadAlignment<'a> {
         cigar.extend(hit.cigar.iter().map(|op| Op::new(cigar_op_kind(op.kind), op.len as usize)));
         cigar.extend((right > 0).then(|| Op::new(Kind::SoftClip, right)));
         let edit_distance = edit_distance(&cigar, mate.oriented(reverse).0, bases);
-        ReadAlignment { hit, sequence, start, end, cigar, edit_distance }
+        AlignedReadSegment { hit, sequence, start, end, cigar, edit_distance }
     }
 
     fn is_reverse(&self) -> bool {
@@ -55,7 +55,7 @@ impl<'a> ReadAlignment<'a> {
     }
 
     /// Signed template length (section 1.4, TLEN): distance between the 5' ends of both mates.
-    fn template_length(&self, mate: &ReadAlignment<'_>) -> i32 {
+    fn template_length(&self, mate: &AlignedReadSegment<'_>) -> i32 {
         if self.sequence != mate.sequence {
             return 0;
         }
@@ -141,7 +141,7 @@ impl<'a> OrientedRead<'a> {
 }
 
 /// The read name as BAM allows it (section 1.4): at most 254 bytes. Characters that are not allowed become `_`.
-pub(super) fn bam_read_name(name: &[u8]) -> Vec<u8> {
+pub(super) fn make_valid_bam_read_name(name: &[u8]) -> Vec<u8> {
     let mut name: Vec<u8> =
         name.iter().take(254).map(|&b| if b.is_ascii_graphic() && b != b'@' { b } else { b'_' }).collect();
     if name.is_empty() || name == b"*" {
@@ -158,17 +158,17 @@ pub(super) struct RecordEncoder<'a> {
 }
 
 impl RecordEncoder<'_> {
-    pub(super) fn encode_template(
+    pub(super) fn encode_records_of_template(
         &mut self,
         template: &UnalignedTemplate<'_>,
         hits: &[Vec<Hit>; 2],
     ) -> Result<(), Error> {
-        let name = bam_read_name(template.name);
+        let name = make_valid_bam_read_name(template.name);
         let mates = template.mates.map(OrientedRead::new);
-        let mut alignments: [Vec<ReadAlignment<'_>>; 2] = [Vec::new(), Vec::new()];
+        let mut alignments: [Vec<AlignedReadSegment<'_>>; 2] = [Vec::new(), Vec::new()];
         for (m, hits) in hits.iter().enumerate() {
             let hits = hits.iter().filter(|hit| !hit.is_secondary);
-            alignments[m].extend(hits.map(|hit| ReadAlignment::new(hit, &mates[m], self.bam_header.reference)));
+            alignments[m].extend(hits.map(|hit| AlignedReadSegment::new(hit, &mates[m], self.bam_header.reference)));
             // The primary alignment first; the sort is stable.
             alignments[m].sort_by_key(|p| !p.hit.is_primary);
         }
@@ -201,9 +201,9 @@ struct MateRecords<'a> {
     group: Option<&'a str>,
     mate: &'a OrientedRead<'a>,
     /// Alignments of the read, the primary one first; empty if the read is unmapped.
-    alignments: &'a [ReadAlignment<'a>],
+    alignments: &'a [AlignedReadSegment<'a>],
     /// Primary alignment of the mate.
-    mate_alignment: Option<&'a ReadAlignment<'a>>,
+    mate_alignment: Option<&'a AlignedReadSegment<'a>>,
     /// Whether the read is read 1 of its template (SAM flag 0x40).
     is_read1: bool,
     /// Whether a record is written for the mate, too.
@@ -220,7 +220,7 @@ impl MateRecords<'_> {
             && a.is_reverse() != b.is_reverse())
     }
 
-    fn sam_flags(&self, alignment: Option<&ReadAlignment<'_>>, supplementary: bool) -> Flags {
+    fn sam_flags(&self, alignment: Option<&AlignedReadSegment<'_>>, supplementary: bool) -> Flags {
         let mut flags = Flags::empty();
         if self.has_mate {
             flags = Flags::SEGMENTED | if self.is_read1 { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
@@ -228,8 +228,8 @@ impl MateRecords<'_> {
         flags.set(Flags::PROPERLY_SEGMENTED, self.is_proper_pair());
         flags.set(Flags::UNMAPPED, alignment.is_none());
         flags.set(Flags::MATE_UNMAPPED, self.has_mate && self.mate_alignment.is_none());
-        flags.set(Flags::REVERSE_COMPLEMENTED, alignment.is_some_and(ReadAlignment::is_reverse));
-        flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.mate_alignment.is_some_and(ReadAlignment::is_reverse));
+        flags.set(Flags::REVERSE_COMPLEMENTED, alignment.is_some_and(AlignedReadSegment::is_reverse));
+        flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.mate_alignment.is_some_and(AlignedReadSegment::is_reverse));
         flags.set(Flags::SUPPLEMENTARY, supplementary);
         flags
     }
@@ -238,7 +238,7 @@ impl MateRecords<'_> {
     fn build_record(&self, i: usize, genome: &Reference) -> RecordBuf {
         let alignment = self.alignments.get(i);
         let supplementary = i > 0;
-        let (mut seq, mut qual) = self.mate.oriented(alignment.is_some_and(ReadAlignment::is_reverse));
+        let (mut seq, mut qual) = self.mate.oriented(alignment.is_some_and(AlignedReadSegment::is_reverse));
         let mut cigar = alignment.map_or_else(Vec::new, |p| p.cigar.clone());
         if supplementary {
             let clip = |op: Option<&Op>| op.filter(|o| o.kind() == Kind::SoftClip).map_or(0, |o| o.len());
@@ -258,7 +258,7 @@ impl MateRecords<'_> {
             .set_data(self.build_tags(i, genome))
             .build();
         *record.mapping_quality_mut() = mapq;
-        let place = |p: &ReadAlignment<'_>| (Some(p.sequence), Position::new(p.start + 1));
+        let place = |p: &AlignedReadSegment<'_>| (Some(p.sequence), Position::new(p.start + 1));
         // An unmapped read gets the position of its mate. The mate position of a read with an unmapped mate is that
         // of the read's primary alignment (section 2).
         let here = alignment.or(self.mate_alignment).map(place).unwrap_or_default();

@@ -48,15 +48,15 @@ impl BamFileWriter {
     ) -> Result<(), Error> {
         let BamFileWriter { path, data, header, level } = self;
         let index = BamIndexBuilder {
-            index_builder: IndexBuilder::for_longest_sequence(header.max_sequence_bp(), None),
+            index_builder: IndexBuilder::bai_or_csi_for_longest_sequence(header.max_sequence_bp(), None),
             path: &path,
             records_written: 0,
             header: &header,
         };
-        let (data, index) = write_bam_stream(&header, level, threads, data, Some(index), next)?;
+        let (data, index) = write_bam_with_optional_index(&header, level, threads, data, Some(index), next)?;
         let records = IndexedRecordFormat::Bam { sequences: header.num_sequences() };
         if let Some(index) = index {
-            indexed_file::write_index_and_add_files(&path, data, index.index_builder, &records, set)?;
+            indexed_file::write_index_and_add_to_file_set(&path, data, index.index_builder, &records, set)?;
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl BamFileWriter {
 
 /// Writes the header and all records to `out`, and adds the records to `index`, if it is given. Returns both. `next`
 /// appends the next record and returns whether there was one.
-pub(super) fn write_bam_stream<'a, W: Write + Send>(
+pub(super) fn write_bam_with_optional_index<'a, W: Write + Send>(
     header: &SortedFileHeader,
     level: CompressionLevel,
     threads: usize,
@@ -72,7 +72,7 @@ pub(super) fn write_bam_stream<'a, W: Write + Send>(
     index: Option<BamIndexBuilder<'a>>,
     next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
 ) -> Result<(W, Option<BamIndexBuilder<'a>>), Error> {
-    let mut deflater = BlockCompressor::with_level(level);
+    let mut deflater = BlockCompressor::with_compression_level(level);
     let mut head = Vec::new();
     for piece in header.encode_bam_header().chunks(MAX_BLOCK_DATA_BYTES) {
         deflater.compress_block(piece, &mut head);
@@ -187,7 +187,7 @@ fn split_full_blocks(data: &[u8], mut begin: usize, ends: &mut Vec<usize>) -> us
 
 /// Compresses batches and completes their index entries.
 fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: &Sender<BlockBatch>) {
-    let mut deflater = BlockCompressor::with_level(level);
+    let mut deflater = BlockCompressor::with_compression_level(level);
     for mut batch in to_do {
         let BlockBatch { data, block_ends: ends, deflated, deflated_sizes: sizes, entries, .. } = &mut batch;
         deflated.clear();
@@ -200,7 +200,7 @@ fn deflate_batches(level: CompressionLevel, to_do: &Receiver<BlockBatch>, done: 
         }
         let (mut at, mut block, mut begin) = (0, 0, 0);
         while at < data.len() {
-            let record = Record::from_valid_bytes(&data[at..]);
+            let record = Record::first_of_checked_bytes(&data[at..]);
             let from = (block, at - begin);
             at += record.encoded_bytes().len();
             while block < ends.len() && ends[block] <= at {
@@ -240,7 +240,7 @@ impl BamIndexBuilder<'_> {
         let added = if beyond {
             Err("its sequence is not in the header".into())
         } else {
-            self.index_builder.add_record(position, chunk)
+            self.index_builder.add_index_entry(position, chunk)
         };
         added.map_err(|reason| {
             indexed_file::Error::IndexRecord { path: self.path.to_owned(), record: self.records_written, reason }.into()

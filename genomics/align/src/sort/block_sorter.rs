@@ -20,7 +20,7 @@ impl SortItem for RecordSortItem {
     }
 
     fn key(item: &[u8]) -> u64 {
-        Record::from_valid_bytes(&item[TEMPLATE_ORDINAL_BYTES..]).sort_key()
+        Record::first_of_checked_bytes(&item[TEMPLATE_ORDINAL_BYTES..]).sort_key()
     }
 }
 
@@ -93,7 +93,7 @@ impl BlockSorter {
         let mut ordinal = 0;
         let mut rest = records;
         while !rest.is_empty() {
-            let (record, after) = Record::split_first(rest)?;
+            let (record, after) = Record::check_and_split_first(rest)?;
             if !template.try_add(record) {
                 self.push_template_ends(&template, ordinal, &mut ends);
                 template = TemplateRecords::default();
@@ -111,7 +111,7 @@ impl BlockSorter {
         for &(_, i) in &self.sort_keys {
             let (at, ordinal) = self.record_offsets[i];
             items.extend_from_slice(&ordinal.to_le_bytes());
-            items.extend_from_slice(Record::from_valid_bytes(&records[at..]).encoded_bytes());
+            items.extend_from_slice(Record::first_of_checked_bytes(&records[at..]).encoded_bytes());
         }
         let templates = if self.sort_keys.is_empty() { 0 } else { ordinal + 1 };
         Ok(SortedBlock {
@@ -124,7 +124,7 @@ impl BlockSorter {
 
     fn push_template_ends(&self, template: &TemplateRecords<'_>, ordinal: u64, ends: &mut BlockReadEnds) {
         if let Some(marking) = &self.marking {
-            ends.push_template(template.primary, marking, ordinal);
+            ends.push_template_read_ends(template.primary, marking, ordinal);
         }
     }
 }

@@ -77,7 +77,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
     }
 
     /// Adds a sorted run. In the merge, its items come after all items of earlier runs with equal keys.
-    pub(crate) fn push_run(&mut self, run: InMemoryRun) -> Result<(), Error> {
+    pub(crate) fn push_sorted_run(&mut self, run: InMemoryRun) -> Result<(), Error> {
         if run.items.is_empty() {
             return Ok(());
         }

@@ -51,7 +51,7 @@ impl SortedFileHeader {
     }
 
     /// Name and length (bp) of each reference sequence.
-    pub(super) fn sequence_list(&self) -> &[(String, u32)] {
+    pub(super) fn sequence_names_and_lengths(&self) -> &[(String, u32)] {
         &self.sequences
     }
 
@@ -63,7 +63,7 @@ impl SortedFileHeader {
 
     /// The header lines for CRAM. To `@SQ` lines that lack them, adds the MD5 sum (`M5`) from `sums` and the path of
     /// the reference file (`UR`).
-    pub(super) fn cram_header_text(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
+    pub(super) fn format_cram_header(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
         // I/O error ignored: the path is then written as it was given.
         let path = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
         let mut text = String::with_capacity(2 * self.text.len());

@@ -33,7 +33,7 @@ use crate::indexed_file;
 use block_sorter::RecordSortItem;
 use external_sorter::ExternalSorter;
 use loser_tree::{InMemoryRun, LoserTree, MergedItem, TEMPLATE_ORDINAL_BYTES};
-use markdup::{DuplicateCounts, DuplicateFinder, DuplicateFlags, MarkdupOptions};
+use markdup::{DuplicateFinder, DuplicateFlags, MarkdupOptions, MarkdupReadCounts};
 use record::Record;
 use spill_file::SortedRunFile;
 
@@ -97,7 +97,7 @@ pub struct SortSummary {
     /// Number of compressed bytes written to the spill file.
     pub spilled_bytes: u64,
     /// Counts of duplicate marking; `None` if duplicates were not marked.
-    pub duplicates: Option<DuplicateCounts>,
+    pub duplicates: Option<MarkdupReadCounts>,
 }
 
 /// Sorts records by coordinate and marks duplicates; see the module documentation.
@@ -139,9 +139,9 @@ impl Sorter {
         self.records += block.num_records;
         self.templates += block.num_templates;
         if let Some(duplicate_finder) = &mut self.duplicate_finder {
-            duplicate_finder.push_templates(block.ends, first_ordinal)?;
+            duplicate_finder.push_read_ends_of_block(block.ends, first_ordinal)?;
         }
-        self.alignments.push_run(InMemoryRun { items: block.items, first_ordinal })
+        self.alignments.push_sorted_run(InMemoryRun { items: block.items, first_ordinal })
     }
 
     /// Writes all records, sorted, to the BAM file `file`, and adds the file and its index to `set`.
@@ -180,7 +180,7 @@ impl Sorter {
     ) -> Result<SortSummary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.start_merge()?;
-        bam_file::write_bam_stream(header, level, threads, out, None, |out| records.append_next(out))?;
+        bam_file::write_bam_with_optional_index(header, level, threads, out, None, |out| records.append_next(out))?;
         Ok(SortSummary { spilled_bytes: spill.bytes_written(), ..summary })
     }
 
@@ -215,7 +215,7 @@ impl MarkedRecords {
         let at = out.len();
         out.extend_from_slice(record);
         if let Some(marks) = &self.marks
-            && marks.is_duplicate(ordinal, Record::from_valid_bytes(record), self.mark_whole_template)
+            && marks.should_mark_as_duplicate(ordinal, Record::first_of_checked_bytes(record), self.mark_whole_template)
         {
             record::set_duplicate_flag(&mut out[at..]);
         }

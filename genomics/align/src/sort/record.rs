@@ -80,13 +80,13 @@ pub(crate) fn set_duplicate_flag(bytes: &mut [u8]) {
 }
 
 impl<'a> Record<'a> {
-    /// The first record in `bytes`. The bytes must have been checked by [`Record::split_first`].
-    pub(crate) fn from_valid_bytes(bytes: &'a [u8]) -> Record<'a> {
+    /// The first record in `bytes`. The bytes must have been checked by [`Record::check_and_split_first`].
+    pub(crate) fn first_of_checked_bytes(bytes: &'a [u8]) -> Record<'a> {
         Record(&bytes[..first_record_len(bytes)])
     }
 
     /// Splits the first record off `bytes`, and checks that its fields fit its size.
-    pub(crate) fn split_first(bytes: &'a [u8]) -> Result<(Record<'a>, &'a [u8]), Error> {
+    pub(crate) fn check_and_split_first(bytes: &'a [u8]) -> Result<(Record<'a>, &'a [u8]), Error> {
         let size = bytes.get(..4).map_or(usize::MAX, first_record_len);
         let cut = Error::Record { what: "is cut short" };
         let (record, rest) = bytes.split_at_checked(size).ok_or(cut)?;
@@ -137,7 +137,7 @@ impl<'a> Record<'a> {
     }
 
     /// Appends the bases of the record as letters. `letters` gives the letter of each 4-bit code.
-    pub(crate) fn push_bases(self, letters: &[u8; 16], out: &mut Vec<u8>) {
+    pub(crate) fn append_bases_as_letters(self, letters: &[u8; 16], out: &mut Vec<u8>) {
         let at = self.cigar_offset() + 4 * self.num_cigar_ops();
         let packed = &self.0[at..at + self.num_bases().div_ceil(2)];
         let end = out.len() + self.num_bases();
@@ -181,7 +181,7 @@ impl<'a> Record<'a> {
     }
 
     /// Whether the CIGAR is in the `CG` tag because it is too long for its field (section 4.2.2).
-    pub(crate) fn has_long_cigar(self) -> bool {
+    pub(crate) fn has_cigar_in_cg_tag(self) -> bool {
         self.long_cigar().is_some()
     }
 
@@ -191,7 +191,7 @@ impl<'a> Record<'a> {
         if !is_placeholder {
             return None;
         }
-        self.tag(*b"CG").filter(|t| t.starts_with(b"BI")).and_then(|t| t.get(6..))
+        self.typed_tag_value(*b"CG").filter(|t| t.starts_with(b"BI")).and_then(|t| t.get(6..))
     }
 
     /// The CIGAR operations, from the `CG` tag if the CIGAR was too long for its field.
@@ -214,7 +214,7 @@ impl<'a> Record<'a> {
 
     /// Type and value of the tag `name` as encoded; `None` if the record lacks the tag, or if this or an earlier tag is
     /// damaged.
-    pub(crate) fn tag(self, name: [u8; 2]) -> Option<&'a [u8]> {
+    pub(crate) fn typed_tag_value(self, name: [u8; 2]) -> Option<&'a [u8]> {
         self.tags().map_while(|tag| tag).find(|(tag, _)| *tag == name).map(|(_, value)| value)
     }
 

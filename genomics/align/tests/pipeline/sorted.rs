@@ -27,7 +27,7 @@ fn samtools(folder: &Path, script: &str) -> String {
 fn write<E: Engine>(bench: &Bench, engine: &LoadedIndex<E>, lanes: &[&Files], marking: Option<MarkdupOptions>) {
     let one = engine.nearest_copy();
     let ran = Ran { name: "genuma", version: "0", command_line: "genuma align" };
-    let header = header::sam_header(one.contigs(), &[], one.program(), ran);
+    let header = header::format_unsorted_sam_header(one.contigs(), &[], one.program(), ran);
     let lines = sam(engine, lanes, 2, 20_000).unwrap().0;
     fs::write(bench.path("ours.sam"), [header.as_bytes(), &lines].concat()).unwrap();
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use genuma_align::engine::{AlignerProgram, BlockRule, Engine, Error, IndexArray, ReadLayout};
+use genuma_align::engine::{AlignerNameAndVersion, BlockRule, Engine, Error, IndexArray, ReadLayout};
 use genuma_align::index_placement::LoadedIndex;
 use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
 use genuma_align::sam::{Contigs, parse_sam_line};
@@ -44,8 +44,8 @@ impl Engine for Synthetic {
     /// Number of reads in a block.
     type LibraryEstimate = u64;
 
-    fn program(&self) -> AlignerProgram {
-        AlignerProgram { name: "synthetic", version: "0" }
+    fn program(&self) -> AlignerNameAndVersion {
+        AlignerNameAndVersion { name: "synthetic", version: "0" }
     }
 
     fn contigs(&self) -> &Contigs {

@@ -350,7 +350,7 @@ impl RecordWriter<'_> {
         if flag & 0x100 != 0 && fields.is_some_and(|fields| fields.is_secondary) {
             shown = 0..0;
         }
-        record.push_bases(&read.seq[shown.clone()], reverse);
+        record.append_bases_as_bam_codes(&read.seq[shown.clone()], reverse);
         record.push_qualities(read.qual.get(shown.clone()).unwrap_or_default(), reverse);
         Ok((record, RecordBases { range: shown, reverse }))
     }
@@ -365,7 +365,7 @@ impl RecordWriter<'_> {
         let ReadRef { tags, seq, .. } = this.read;
         if !tags.is_empty() {
             let RecordBases { range, reverse } = bases;
-            self.options.carried_tags.append_for_record(tags, seq.len(), range, reverse, record.buffer_mut());
+            self.options.carried_tags.append_for_record(tags, seq.len(), range, reverse, record.output_buffer_mut());
         }
         if self.options.copy_comments && !this.read.comment.is_empty() {
             sam::parse_and_push_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {

@@ -4,7 +4,7 @@ use libdeflater::{CompressionLvl, Compressor};
 
 use super::CramVersion;
 use super::itf8::{write_itf8, write_ltf8};
-use super::name_tokenizer::encode_names;
+use super::name_tokenizer::encode_read_names;
 use super::rans::{ContextOrder, RansEncoder};
 use super::rans_nx16::{Nx16Encoder, Nx16Method};
 
@@ -121,13 +121,13 @@ impl BlockWriter {
         let methods = [Nx16Method::Plain(order), Nx16Method::Packed(order), Nx16Method::Plain(other)];
         let tried = if data.len() <= MAX_BYTES_FOR_BOTH_ORDERS { &methods[..] } else { &methods[..2] };
         self.compressed.clear();
-        self.nx16.encode_smallest(data, tried, &mut self.compressed);
+        self.nx16.append_smallest_encoding(data, tried, &mut self.compressed);
         method::RANS_NX16
     }
 
     fn compress_names(&mut self, data: &[u8]) -> u8 {
         self.compressed.clear();
-        let is_encoded = encode_names(data, &mut self.nx16, &mut self.compressed);
+        let is_encoded = encode_read_names(data, &mut self.nx16, &mut self.compressed);
         if !is_encoded {
             return self.compress_gzip(data);
         }
@@ -152,7 +152,8 @@ impl BlockWriter {
 /// The range of the reference that the records of a slice or container cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReferenceSpan {
-    /// Index of the reference sequence, or [`ReferenceSpan::UNMAPPED`] or [`ReferenceSpan::MULTIPLE_SEQUENCES`].
+    /// Index of the reference sequence, or [`ReferenceSpan::UNMAPPED_REFERENCE_ID`] or
+    /// [`ReferenceSpan::MULTIPLE_REFERENCES_ID`].
     pub(super) sequence: i32,
     /// First base, 1-based.
     pub(super) start: i32,
@@ -160,10 +161,10 @@ pub(super) struct ReferenceSpan {
 }
 
 impl ReferenceSpan {
-    /// Sequence number of records without a position.
-    pub(super) const UNMAPPED: i32 = -1;
-    /// Sequence number of a slice with records of several sequences.
-    pub(super) const MULTIPLE_SEQUENCES: i32 = -2;
+    /// Reference sequence ID of a slice whose records have no position.
+    pub(super) const UNMAPPED_REFERENCE_ID: i32 = -1;
+    /// Reference sequence ID of a slice whose records are on several reference sequences.
+    pub(super) const MULTIPLE_REFERENCES_ID: i32 = -2;
 
     /// Appends sequence number, start and length as ITF8.
     pub(super) fn write_span(self, out: &mut Vec<u8>) {

@@ -134,7 +134,7 @@ impl SliceValues {
 
     /// The bytes of a series, to which the caller appends.
     #[inline]
-    pub(super) fn bytes_mut(&mut self, series: DataSeries) -> &mut Vec<u8> {
+    pub(super) fn series_bytes_mut(&mut self, series: DataSeries) -> &mut Vec<u8> {
         &mut self.series[series as usize]
     }
 
@@ -153,7 +153,7 @@ impl SliceValues {
     }
 
     /// Completes the tags of the current record: appends the index of its tag list to the series `TL`.
-    pub(super) fn end_record_tags(&mut self) {
+    pub(super) fn push_tag_list_index(&mut self) {
         let number = match self.tag_list_numbers.get(&self.current_tag_list) {
             Some(&number) => number,
             None => {
@@ -221,7 +221,12 @@ impl SliceValues {
     }
 
     /// Appends the blocks of all series and tags that have values to `out`, and their content IDs to `ids`.
-    pub(super) fn write_blocks(&self, block_writer: &mut BlockWriter, ids: &mut Vec<i32>, out: &mut Vec<u8>) {
+    pub(super) fn write_series_and_tag_blocks(
+        &self,
+        block_writer: &mut BlockWriter,
+        ids: &mut Vec<i32>,
+        out: &mut Vec<u8>,
+    ) {
         for (number, ((_, _, codec), values)) in (0..).zip(SERIES.iter().zip(&self.series)) {
             if !values.is_empty() {
                 ids.push(number + 1);

@@ -74,7 +74,7 @@ impl CramFileWriter {
     /// The file cannot be created.
     pub fn create(path: &Path, header: SortedFileHeader, genome: &CramReference) -> Result<CramFileWriter, Error> {
         let data = AtomicFile::create(path).map_err(indexed_file::Error::Publish)?;
-        let (names, of) = (header.sequence_list().to_vec(), genome.clone());
+        let (names, of) = (header.sequence_names_and_lengths().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
             let digest = |(name, length): &(String, u32)| {
                 let bases =
@@ -102,12 +102,12 @@ impl CramFileWriter {
     ) -> Result<(), Error> {
         let CramFileWriter { path, mut data, header, genome, version, digests } = self;
         let digests = digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let text = header.cram_header_text(&digests, genome.path());
+        let text = header.format_cram_header(&digests, genome.path());
         let head = file_header(&text, version);
         data.write_all(&head)?;
 
         let groups: HashMap<Vec<u8>, i32> = header.read_group_ids().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
-        let sequences = ReferenceCache { genome, names: header.sequence_list(), recent: Mutex::default() };
+        let sequences = ReferenceCache { genome, names: header.sequence_names_and_lengths(), recent: Mutex::default() };
         let threads = threads.max(1);
         let (jobs, to_do) = unbounded();
         let (done, results) = unbounded();
@@ -263,7 +263,7 @@ fn fill_batches(
                 more = false;
                 break;
             }
-            let record = Record::from_valid_bytes(&batch.data[at..]);
+            let record = Record::first_of_checked_bytes(&batch.data[at..]);
             let moves = sequence.is_some_and(|sequence| sequence != record.sequence_index());
             if records == MAX_CONTAINER_RECORDS
                 || bases >= MAX_CONTAINER_BASES

@@ -130,7 +130,7 @@ impl TokenStreams {
 
 /// Appends the encoded read names to `out`. `names` contains names that each end with a zero byte. Returns false and
 /// appends nothing if a name has too many tokens or no zero byte.
-pub(super) fn encode_names(names: &[u8], rans: &mut Nx16Encoder, out: &mut Vec<u8>) -> bool {
+pub(super) fn encode_read_names(names: &[u8], rans: &mut Nx16Encoder, out: &mut Vec<u8>) -> bool {
     let mut streams = TokenStreams::default();
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();
     let (mut before, mut count) = (Vec::new(), 0u32);
@@ -180,7 +180,7 @@ pub(super) fn encode_names(names: &[u8], rans: &mut Nx16Encoder, out: &mut Vec<u
         is_next_place = false;
         let is_number = NUMBER_KINDS.iter().any(|&number| number as u8 == kind);
         encoded.clear();
-        rans.encode_smallest(stream, if is_number { &NUMBER_METHODS } else { &BYTE_METHODS }, &mut encoded);
+        rans.append_smallest_encoding(stream, if is_number { &NUMBER_METHODS } else { &BYTE_METHODS }, &mut encoded);
         write_uint7(out, encoded.len() as u32);
         out.extend_from_slice(&encoded);
     }

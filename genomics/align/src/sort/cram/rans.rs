@@ -48,7 +48,7 @@ impl EncoderSymbol {
 
     /// Divides an encoder state, which must be below 2^31, by the frequency of the symbol.
     #[inline]
-    pub(super) fn divide_by_frequency(self, state: u32) -> u32 {
+    pub(super) fn divide_state_by_frequency(self, state: u32) -> u32 {
         ((u64::from(state) * u64::from(self.reciprocal)) >> (31 + self.shift)) as u32
     }
 }
@@ -100,9 +100,9 @@ impl RansEncoder {
 
     fn encode_order1(&mut self, data: &[u8], out: &mut Vec<u8>) -> usize {
         self.symbols.resize(256, [EncoderSymbol::default(); 256]);
-        count_by_context(data, &mut self.counts);
+        count_bytes_by_preceding_byte(data, &mut self.counts);
         let present: [bool; 256] = std::array::from_fn(|context| self.counts[context].iter().any(|&n| n > 0));
-        write_present_bytes(&present, out, |context, out| {
+        write_list_of_occurring_bytes(&present, out, |context, out| {
             write_frequency_table(&self.counts[context], &mut self.symbols[context], out);
             out.push(0);
         });
@@ -113,7 +113,7 @@ impl RansEncoder {
 
 /// Counts each byte by the byte before it, which is 0 for the first byte. The first byte of each further state is counted
 /// a second time, after byte 0. `data` has at least [`NUM_STATES`] bytes.
-pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
+pub(super) fn count_bytes_by_preceding_byte(data: &[u8], counts: &mut Vec<[u32; 256]>) {
     counts.resize(256, [0; 256]);
     counts.iter_mut().for_each(|counts| counts.fill(0));
     let mut before = 0;
@@ -128,7 +128,7 @@ pub(super) fn count_by_context(data: &[u8], counts: &mut Vec<[u32; 256]>) {
 }
 
 /// Updates encoder states and writes the bytes or words that leave them. Fills a buffer from its end.
-pub(super) trait StateWriter {
+pub(super) trait RansStateEncoder {
     /// Minimum value of a state between symbols.
     const MIN_STATE: u32;
 
@@ -140,7 +140,7 @@ pub(super) trait StateWriter {
 }
 
 /// Encodes `data` with order 0. Returns the offset in the buffer at which the encoded bytes begin.
-pub(super) fn encode_symbols_of_order0<W: StateWriter>(
+pub(super) fn encode_symbols_of_order0<W: RansStateEncoder>(
     mut writer: W,
     data: &[u8],
     symbols: &[EncoderSymbol; 256],
@@ -154,7 +154,7 @@ pub(super) fn encode_symbols_of_order0<W: StateWriter>(
 
 /// Encodes `data` with order 1. `symbols` has one table for each preceding byte. Returns the offset in the buffer at
 /// which the encoded bytes begin.
-pub(super) fn encode_symbols_of_order1<W: StateWriter>(
+pub(super) fn encode_symbols_of_order1<W: RansStateEncoder>(
     mut writer: W,
     data: &[u8],
     symbols: &[[EncoderSymbol; 256]],
@@ -195,7 +195,7 @@ impl BackwardWriter<'_> {
     }
 }
 
-impl StateWriter for BackwardWriter<'_> {
+impl RansStateEncoder for BackwardWriter<'_> {
     const MIN_STATE: u32 = MIN_STATE;
 
     #[inline]
@@ -208,7 +208,7 @@ impl StateWriter for BackwardWriter<'_> {
             self.push_byte(x as u8);
             x >>= 8;
         }
-        *state = x + symbol.divide_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
+        *state = x + symbol.divide_state_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
     fn finish(mut self, states: [u32; NUM_STATES]) -> usize {
@@ -221,7 +221,7 @@ impl StateWriter for BackwardWriter<'_> {
 
 /// Writes the list of the bytes that occur, in ascending order; `write` appends the data of each byte after it. Of
 /// consecutive bytes, only the first two and the number of further ones are written.
-pub(super) fn write_present_bytes(
+pub(super) fn write_list_of_occurring_bytes(
     present: &[bool; 256],
     out: &mut Vec<u8>,
     mut write: impl FnMut(usize, &mut Vec<u8>),
@@ -242,10 +242,10 @@ pub(super) fn write_present_bytes(
 }
 
 fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256], out: &mut Vec<u8>) {
-    let frequencies = normalize_frequencies(counts);
+    let frequencies = scale_counts_to_total_frequency(counts);
     let mut start = 0;
     let present = frequencies.map(|f| f > 0);
-    write_present_bytes(&present, out, |byte, out| {
+    write_list_of_occurring_bytes(&present, out, |byte, out| {
         let f = frequencies[byte];
         if f < 0x80 {
             out.push(f as u8);
@@ -258,7 +258,7 @@ fn write_frequency_table(counts: &[u32; 256], symbols: &mut [EncoderSymbol; 256]
 }
 
 /// Scales counts to a sum of [`TOTAL_FREQUENCY`]; every byte that occurs keeps a frequency of at least 1.
-pub(super) fn normalize_frequencies(counts: &[u32; 256]) -> [u16; 256] {
+pub(super) fn scale_counts_to_total_frequency(counts: &[u32; 256]) -> [u16; 256] {
     let all: u64 = counts.iter().map(|&n| u64::from(n)).sum();
     let mut scaled = counts.map(|n| match n {
         0 => 0,

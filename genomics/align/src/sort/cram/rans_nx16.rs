@@ -4,8 +4,9 @@
 //! As in [`super::rans`], symbols are encoded from the last to the first.
 
 use super::rans::{
-    ContextOrder, EncoderSymbol, FREQUENCY_BITS, NUM_STATES, StateWriter, TOTAL_FREQUENCY, count_by_context,
-    encode_symbols_of_order0, encode_symbols_of_order1, normalize_frequencies, write_present_bytes,
+    ContextOrder, EncoderSymbol, FREQUENCY_BITS, NUM_STATES, RansStateEncoder, TOTAL_FREQUENCY,
+    count_bytes_by_preceding_byte, encode_symbols_of_order0, encode_symbols_of_order1, scale_counts_to_total_frequency,
+    write_list_of_occurring_bytes,
 };
 
 /// Minimum value of a state between symbols.
@@ -16,15 +17,15 @@ const MAX_PACKED_SYMBOLS: usize = 16;
 /// Bits of the first byte of encoded data.
 mod format_flag {
     /// The probabilities depend on the preceding byte (order 1).
-    pub(crate) const ORDER_ONE: u8 = 1;
+    pub(crate) const ORDER_ONE_FLAG: u8 = 1;
     /// The bytes of 32-bit numbers are encoded separately ([`super::Nx16Method::Striped`]).
-    pub(crate) const STRIPE: u8 = 8;
+    pub(crate) const STRIPED_FLAG: u8 = 8;
     /// The uncompressed size is not stored.
-    pub(crate) const NO_SIZE: u8 = 16;
+    pub(crate) const SIZE_NOT_STORED_FLAG: u8 = 16;
     /// The data are stored uncompressed.
-    pub const STORED: u8 = 32;
+    pub const STORED_UNCOMPRESSED_FLAG: u8 = 32;
     /// Several values are packed in a byte ([`super::Nx16Method::Packed`]).
-    pub const PACKED: u8 = 128;
+    pub const PACKED_VALUES_FLAG: u8 = 128;
 }
 
 /// How the bytes of a block are arranged before they are encoded.
@@ -73,9 +74,9 @@ impl Nx16Encoder {
 
     /// Encodes `data` with each of `methods`, and appends the smallest result to `out`, or the uncompressed data if
     /// these are smaller.
-    pub(super) fn encode_smallest(&mut self, data: &[u8], methods: &[Nx16Method], out: &mut Vec<u8>) {
+    pub(super) fn append_smallest_encoding(&mut self, data: &[u8], methods: &[Nx16Method], out: &mut Vec<u8>) {
         let begin = out.len();
-        out.push(format_flag::STORED);
+        out.push(format_flag::STORED_UNCOMPRESSED_FLAG);
         write_uint7(out, data.len() as u32);
         out.extend_from_slice(data);
         for &method in methods {
@@ -87,7 +88,7 @@ impl Nx16Encoder {
 
     fn encode_striped(&mut self, data: &[u8], out: &mut Vec<u8>) {
         const STRIPES: usize = 4;
-        out.push(format_flag::STRIPE);
+        out.push(format_flag::STRIPED_FLAG);
         write_uint7(out, data.len() as u32);
         out.push(STRIPES as u8);
         let (mut lengths, mut streams, mut stripe) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,7 +96,7 @@ impl Nx16Encoder {
             stripe.clear();
             stripe.extend(data.iter().skip(first).step_by(STRIPES));
             let begin = streams.len();
-            streams.push(format_flag::STORED | format_flag::NO_SIZE);
+            streams.push(format_flag::STORED_UNCOMPRESSED_FLAG | format_flag::SIZE_NOT_STORED_FLAG);
             streams.extend_from_slice(&stripe);
             for order in [ContextOrder::Zero, ContextOrder::One] {
                 let best = streams.len();
@@ -111,7 +112,7 @@ impl Nx16Encoder {
     fn encode_plain(&mut self, data: &[u8], order: ContextOrder, has_size: bool, out: &mut Vec<u8>) {
         let begin = out.len();
         out.push(0);
-        let flags = if has_size { 0 } else { format_flag::NO_SIZE };
+        let flags = if has_size { 0 } else { format_flag::SIZE_NOT_STORED_FLAG };
         if has_size {
             write_uint7(out, data.len() as u32);
         }
@@ -120,11 +121,11 @@ impl Nx16Encoder {
 
     fn encode_packed(&mut self, data: &[u8], order: ContextOrder, out: &mut Vec<u8>) {
         let begin = out.len();
-        out.push(format_flag::STORED);
+        out.push(format_flag::STORED_UNCOMPRESSED_FLAG);
         write_uint7(out, data.len() as u32);
         let mut packed = std::mem::take(&mut self.packed);
         if pack(data, &mut packed, out) {
-            out[begin] = format_flag::PACKED | self.encode_bytes(&packed, order, out);
+            out[begin] = format_flag::PACKED_VALUES_FLAG | self.encode_bytes(&packed, order, out);
         } else {
             out.extend_from_slice(data);
         }
@@ -136,7 +137,7 @@ impl Nx16Encoder {
     fn encode_bytes(&mut self, data: &[u8], order: ContextOrder, out: &mut Vec<u8>) -> u8 {
         if data.len() < NUM_STATES {
             out.extend_from_slice(data);
-            return format_flag::STORED;
+            return format_flag::STORED_UNCOMPRESSED_FLAG;
         }
         match order {
             ContextOrder::Zero => {
@@ -145,7 +146,7 @@ impl Nx16Encoder {
             }
             ContextOrder::One => {
                 self.encode_order1(data, out);
-                format_flag::ORDER_ONE
+                format_flag::ORDER_ONE_FLAG
             }
         }
     }
@@ -154,8 +155,8 @@ impl Nx16Encoder {
     fn encode_order0(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let mut counts = [0u32; 256];
         data.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
-        let frequencies = normalize_frequencies(&counts);
-        write_present_bytes(&frequencies.map(|f| f > 0), out, |_, _| {});
+        let frequencies = scale_counts_to_total_frequency(&counts);
+        write_list_of_occurring_bytes(&frequencies.map(|f| f > 0), out, |_, _| {});
         out.push(0);
         frequencies.iter().filter(|&&f| f > 0).for_each(|&f| write_uint7(out, u32::from(f)));
         self.symbols.resize(1.max(self.symbols.len()), [EncoderSymbol::default(); 256]);
@@ -168,7 +169,7 @@ impl Nx16Encoder {
     /// Appends frequency tables, states and words of order 1, without a size. `data` has at least [`NUM_STATES`] bytes.
     fn encode_order1(&mut self, data: &[u8], out: &mut Vec<u8>) {
         self.symbols.resize(256, [EncoderSymbol::default(); 256]);
-        count_by_context(data, &mut self.counts);
+        count_bytes_by_preceding_byte(data, &mut self.counts);
         // Contexts and bytes have one list, which has the first context as well.
         let mut present = [false; 256];
         present[0] = true;
@@ -176,12 +177,12 @@ impl Nx16Encoder {
         // The tables themselves are not encoded: htscodecs 1.3 cannot read that for data with one successor of each
         // byte.
         out.push((FREQUENCY_BITS as u8) << 4);
-        write_present_bytes(&present, out, |_, _| {});
+        write_list_of_occurring_bytes(&present, out, |_, _| {});
         out.push(0);
         for context in (0..256).filter(|&context| present[context]) {
             let mut frequencies = [0; 256];
             if self.counts[context].iter().any(|&n| n > 0) {
-                frequencies = normalize_frequencies(&self.counts[context]);
+                frequencies = scale_counts_to_total_frequency(&self.counts[context]);
                 fill_symbols(&frequencies, &mut self.symbols[context]);
             }
             write_frequency_row(&frequencies, &present, out);
@@ -271,7 +272,7 @@ impl WordWriter<'_> {
     }
 }
 
-impl StateWriter for WordWriter<'_> {
+impl RansStateEncoder for WordWriter<'_> {
     const MIN_STATE: u32 = MIN_STATE;
 
     #[inline]
@@ -284,7 +285,7 @@ impl StateWriter for WordWriter<'_> {
             self.buffer[self.at..self.at + 2].copy_from_slice(&(x as u16).to_le_bytes());
             x >>= 16;
         }
-        *state = x + symbol.divide_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
+        *state = x + symbol.divide_state_by_frequency(x) * (TOTAL_FREQUENCY - frequency) + u32::from(symbol.start);
     }
 
     fn finish(mut self, states: [u32; NUM_STATES]) -> usize {
@@ -343,7 +344,7 @@ mod tests {
                 out.len()
             });
             let mut out = b"before".to_vec();
-            rans.encode_smallest(data, &methods, &mut out);
+            rans.append_smallest_encoding(data, &methods, &mut out);
             assert!(out.starts_with(b"before"));
             let least = sizes.into_iter().min().unwrap();
             assert!(out.len() - 6 <= least && (data.len() < 10 || out.len() - 6 == least), "{sizes:?} {}", out.len());

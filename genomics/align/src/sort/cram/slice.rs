@@ -86,7 +86,7 @@ impl<'a> ContainerEncoder<'a> {
         let mut records = Vec::new();
         let mut at = 0;
         while at < data.len() {
-            let record = Record::from_valid_bytes(&data[at..]);
+            let record = Record::first_of_checked_bytes(&data[at..]);
             at += record.encoded_bytes().len();
             records.push(record);
         }
@@ -94,9 +94,9 @@ impl<'a> ContainerEncoder<'a> {
         let spans = reference_spans(&records);
         let span = match spans[..] {
             [only] => only,
-            _ => ReferenceSpan { sequence: ReferenceSpan::MULTIPLE_SEQUENCES, start: 0, span: 0 },
+            _ => ReferenceSpan { sequence: ReferenceSpan::MULTIPLE_REFERENCES_ID, start: 0, span: 0 },
         };
-        let deltas = span.sequence != ReferenceSpan::MULTIPLE_SEQUENCES;
+        let deltas = span.sequence != ReferenceSpan::MULTIPLE_REFERENCES_ID;
         self.values.clear_values();
         let mut last = span.start;
         for (record, &mate) in records.iter().zip(&mates) {
@@ -115,7 +115,7 @@ impl<'a> ContainerEncoder<'a> {
         let mut ids = Vec::new();
         self.slice.clear();
         self.block_writer.write_block(BlockType::CoreData, 0, Codec::Stored, &[], &mut self.slice);
-        self.values.write_blocks(&mut self.block_writer, &mut ids, &mut self.slice);
+        self.values.write_series_and_tag_blocks(&mut self.block_writer, &mut ids, &mut self.slice);
 
         let mut header = Vec::new();
         span.write_span(&mut header);
@@ -179,12 +179,12 @@ impl<'a> ContainerEncoder<'a> {
         flags |= if unknown { cram_flag::NO_BASES_FLAG } else { 0 };
         values.push_int(DataSeries::CramFlags, flags);
         values.push_int(DataSeries::ReadLength, length);
-        let group = record.tag(*b"RG").and_then(|value| match value {
+        let group = record.typed_tag_value(*b"RG").and_then(|value| match value {
             [b'Z', id @ .., 0] => groups.get(id).copied(),
             _ => None,
         });
         values.push_int(DataSeries::ReadGroup, group.unwrap_or(-1));
-        let name = values.bytes_mut(DataSeries::ReadName);
+        let name = values.series_bytes_mut(DataSeries::ReadName);
         name.extend_from_slice(record.name());
         name.push(0);
         match mate {
@@ -200,31 +200,31 @@ impl<'a> ContainerEncoder<'a> {
         }
         for tag in record.tags() {
             let (tag, value) = tag.ok_or(Error::Record { what: "has tags that cannot be read" })?;
-            let is_implied = (tag == *b"RG" && group.is_some()) || (tag == *b"CG" && record.has_long_cigar());
+            let is_implied = (tag == *b"RG" && group.is_some()) || (tag == *b"CG" && record.has_cigar_in_cg_tag());
             if !is_implied {
                 values.push_tag(tag, value[0], &value[1..]);
             }
         }
-        values.end_record_tags();
+        values.push_tag_list_index();
 
         bases.clear();
-        record.push_bases(BASE_LETTERS, bases);
+        record.append_bases_as_letters(BASE_LETTERS, bases);
         if let Some(on) = on {
             encode_features(record, bases, reference_cache.bases(on)?, values);
             values.push_int(DataSeries::MappingQuality, i32::from(record.mapping_quality()));
         } else {
-            values.bytes_mut(DataSeries::Base).extend_from_slice(bases);
+            values.series_bytes_mut(DataSeries::Base).extend_from_slice(bases);
         }
         if qualities {
-            values.bytes_mut(DataSeries::Quality).extend_from_slice(record.qualities());
+            values.series_bytes_mut(DataSeries::Quality).extend_from_slice(record.qualities());
         }
         Ok(())
     }
 }
 
-/// Index of the reference sequence of a record, or [`ReferenceSpan::UNMAPPED`].
+/// Index of the reference sequence of a record, or [`ReferenceSpan::UNMAPPED_REFERENCE_ID`].
 fn sequence_number(record: Record<'_>) -> i32 {
-    record.sequence_index().map_or(ReferenceSpan::UNMAPPED, |sequence| sequence as i32)
+    record.sequence_index().map_or(ReferenceSpan::UNMAPPED_REFERENCE_ID, |sequence| sequence as i32)
 }
 
 /// Adds the read features: the differences of the read from the reference. Each position in the read is stored as the
@@ -240,7 +240,7 @@ fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &
     };
     let read = |from: usize, length: usize| bases.get(from..from + length);
     let text = |values: &mut SliceValues, series: DataSeries, from: usize, length: usize| {
-        let out = values.bytes_mut(series);
+        let out = values.series_bytes_mut(series);
         match read(from, length) {
             Some(bases) => out.extend_from_slice(bases),
             None => out.resize(out.len() + length, b'N'),
@@ -264,7 +264,7 @@ fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &
                         }
                         _ => {
                             feature(values, b'b', at + i);
-                            values.bytes_mut(DataSeries::Bases).extend_from_slice(&[base, 0]);
+                            values.series_bytes_mut(DataSeries::Bases).extend_from_slice(&[base, 0]);
                         }
                     }
                 }

@@ -8,8 +8,8 @@ use super::super::Error;
 use super::super::external_sorter::ExternalSorter;
 use super::super::loser_tree::{InMemoryRun, LoserTree, MergedItem, SortItem, sort_items_by_key};
 use super::super::spill_file::SortedRunFile;
-use super::read_ends::{PairEnds, SingleReadEnd};
-use super::{BlockReadEnds, DuplicateCounts, DuplicateFlags};
+use super::read_ends::{PairEndsSortItem, SingleReadEndSortItem};
+use super::{BlockReadEnds, DuplicateFlags, MarkdupReadCounts};
 
 /// Approximate set (Bloom filter with one hash) of the positions of single reads. The filter may report positions that
 /// are not in the set. Only reads of pairs at a reported position are compared with single reads.
@@ -46,8 +46,8 @@ impl PositionFilter {
 
 /// Collects the read ends of all templates and determines the duplicates.
 pub(crate) struct DuplicateFinder {
-    pairs: ExternalSorter<PairEnds>,
-    singles: ExternalSorter<SingleReadEnd>,
+    pairs: ExternalSorter<PairEndsSortItem>,
+    singles: ExternalSorter<SingleReadEndSortItem>,
     position_filter: PositionFilter,
 }
 
@@ -65,20 +65,21 @@ impl DuplicateFinder {
     }
 
     /// Adds the read ends of a block whose template ordinals count from `first_ordinal`.
-    pub(crate) fn push_templates(&mut self, ends: BlockReadEnds, first_ordinal: u64) -> Result<(), Error> {
+    pub(crate) fn push_read_ends_of_block(&mut self, ends: BlockReadEnds, first_ordinal: u64) -> Result<(), Error> {
         let mut rest = &ends.singles[..];
         while !rest.is_empty() {
-            self.position_filter.insert(SingleReadEnd::duplicate_key(rest));
-            rest = &rest[SingleReadEnd::encoded_len(rest)..];
+            self.position_filter.insert(SingleReadEndSortItem::duplicate_key(rest));
+            rest = &rest[SingleReadEndSortItem::encoded_len(rest)..];
         }
-        self.pairs.push_run(InMemoryRun { items: ends.pairs, first_ordinal })?;
-        self.singles.push_run(InMemoryRun { items: ends.singles, first_ordinal })
+        self.pairs.push_sorted_run(InMemoryRun { items: ends.pairs, first_ordinal })?;
+        self.singles.push_sorted_run(InMemoryRun { items: ends.singles, first_ordinal })
     }
 
     /// Determines the duplicates among `templates` templates.
-    pub(crate) fn find_duplicates(self, templates: u64) -> Result<(DuplicateFlags, DuplicateCounts), Error> {
+    pub(crate) fn find_duplicates(self, templates: u64) -> Result<(DuplicateFlags, MarkdupReadCounts), Error> {
         let DuplicateFinder { pairs, mut singles, position_filter } = self;
-        let mut marker = DuplicateMarker { flags: DuplicateFlags::new(templates), counts: DuplicateCounts::default() };
+        let mut marker =
+            DuplicateMarker { flags: DuplicateFlags::new(templates), counts: MarkdupReadCounts::default() };
         marker.mark_pairs(pairs.start_final_merge()?, &position_filter, &mut singles)?;
         marker.mark_singles(singles.start_final_merge()?)?;
         Ok((marker.flags, marker.counts))
@@ -87,7 +88,7 @@ impl DuplicateFinder {
 
 struct DuplicateMarker {
     flags: DuplicateFlags,
-    counts: DuplicateCounts,
+    counts: MarkdupReadCounts,
 }
 
 /// The read of a duplicate set that is the best so far.
@@ -104,28 +105,29 @@ impl DuplicateMarker {
     /// separately. Adds the reads of pairs that may have the position of a single read to `singles`.
     fn mark_pairs(
         &mut self,
-        mut merge: LoserTree<PairEnds>,
+        mut merge: LoserTree<PairEndsSortItem>,
         position_filter: &PositionFilter,
-        singles: &mut ExternalSorter<SingleReadEnd>,
+        singles: &mut ExternalSorter<SingleReadEndSortItem>,
     ) -> Result<(), Error> {
-        let mut group = PairEnds::MAX_KEY;
+        let mut group = PairEndsSortItem::MAX_KEY;
         let mut best: [Option<BestRead>; 2] = [None, None];
         let mut positions = Vec::new();
         while let Some(MergedItem { ordinal, item }) = merge.next_merged_item()? {
-            let key = PairEnds::key(item);
+            let key = PairEndsSortItem::key(item);
             if key != group {
                 group = key;
                 best = [None, None];
             }
-            let (score, name) = (PairEnds::quality_sum(item), PairEnds::read_name(item));
-            for (side, (is_compared, last)) in PairEnds::compared_and_read2_flags(item).into_iter().enumerate() {
+            let (score, name) = (PairEndsSortItem::pair_quality_sum(item), PairEndsSortItem::read_name(item));
+            for (side, (is_compared, last)) in PairEndsSortItem::compared_and_read2_flags(item).into_iter().enumerate()
+            {
                 if !is_compared {
                     continue;
                 }
                 self.counts.paired_reads += 1;
                 let at = positions.len();
-                PairEnds::push_single_read_end(item, side, &mut positions);
-                if !position_filter.may_contain(SingleReadEnd::duplicate_key(&positions[at..])) {
+                PairEndsSortItem::push_item_of_pair_read(item, side, &mut positions);
+                if !position_filter.may_contain(SingleReadEndSortItem::duplicate_key(&positions[at..])) {
                     positions.truncate(at);
                 }
                 let (duplicate, last) = match &mut best[side] {
@@ -145,33 +147,37 @@ impl DuplicateMarker {
                 self.counts.paired_duplicates += 1;
             }
             if positions.len() >= MAX_BATCH_BYTES {
-                singles.push_run(InMemoryRun {
-                    items: sort_items_by_key::<SingleReadEnd>(&positions),
+                singles.push_sorted_run(InMemoryRun {
+                    items: sort_items_by_key::<SingleReadEndSortItem>(&positions),
                     first_ordinal: 0,
                 })?;
                 positions.clear();
             }
         }
-        singles.push_run(InMemoryRun { items: sort_items_by_key::<SingleReadEnd>(&positions), first_ordinal: 0 })
+        singles.push_sorted_run(InMemoryRun {
+            items: sort_items_by_key::<SingleReadEndSortItem>(&positions),
+            first_ordinal: 0,
+        })
     }
 
     /// Marks all single reads at the position of a read of a pair. At other positions, marks all single reads but the
     /// best.
-    fn mark_singles(&mut self, mut merge: LoserTree<SingleReadEnd>) -> Result<(), Error> {
+    fn mark_singles(&mut self, mut merge: LoserTree<SingleReadEndSortItem>) -> Result<(), Error> {
         let mut group = None;
         let mut of_pair = false;
         let mut best = None;
         while let Some(MergedItem { ordinal, item }) = merge.next_merged_item()? {
-            let position = SingleReadEnd::duplicate_key(item);
+            let position = SingleReadEndSortItem::duplicate_key(item);
             if group != Some(position) {
                 (group, of_pair, best) = (Some(position), false, None);
             }
-            if SingleReadEnd::is_from_pair(item) {
+            if SingleReadEndSortItem::is_from_pair(item) {
                 of_pair = true;
                 continue;
             }
             self.counts.single_reads += 1;
-            let this = (SingleReadEnd::duplicate_rank(item), ordinal, SingleReadEnd::is_read2(item));
+            let this =
+                (SingleReadEndSortItem::rank_among_duplicates(item), ordinal, SingleReadEndSortItem::is_read2(item));
             let duplicate = match &mut best {
                 _ if of_pair => this,
                 None => {

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::loser_tree::sort_items_by_key;
 use super::record::{Record, flag};
-use read_ends::{PairEnds, SingleReadEnd, UnclippedReadEnds};
+use read_ends::{PairEndsSortItem, SingleReadEndSortItem, UnclippedReadEnds};
 
 pub(crate) use duplicate_finder::DuplicateFinder;
 
@@ -41,7 +41,7 @@ pub struct ReadGroupLibraries(HashMap<Vec<u8>, u16>);
 impl ReadGroupLibraries {
     /// Reads the libraries from the `LB` fields of the `@RG` lines of a SAM header. Read groups without `LB` and
     /// reads without a read group form one more library.
-    pub fn from_sam_header(sam: &str) -> ReadGroupLibraries {
+    pub fn parse_libraries_from_sam_header(sam: &str) -> ReadGroupLibraries {
         let mut numbers: HashMap<&str, u16> = HashMap::new();
         let mut groups = HashMap::new();
         for line in sam.lines().filter(|l| l.starts_with("@RG\t")) {
@@ -55,14 +55,15 @@ impl ReadGroupLibraries {
     }
 
     fn library_number(&self, record: Record<'_>) -> u16 {
-        let group = record.tag(*b"RG").and_then(|t| t.strip_prefix(b"Z")).and_then(|t| t.strip_suffix(b"\0"));
+        let group =
+            record.typed_tag_value(*b"RG").and_then(|t| t.strip_prefix(b"Z")).and_then(|t| t.strip_suffix(b"\0"));
         group.and_then(|g| self.0.get(g)).copied().unwrap_or(0)
     }
 }
 
 /// Counts of duplicate marking, in reads (not pairs). Reads that are not compared are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DuplicateCounts {
+pub struct MarkdupReadCounts {
     /// Compared reads with a mapped mate.
     pub paired_reads: u64,
     /// Compared mapped reads without a mapped mate.
@@ -82,17 +83,22 @@ pub(crate) struct BlockReadEnds {
 
 impl BlockReadEnds {
     /// Adds the read ends of a template, from its primary records: read 1 (or the only read) and read 2.
-    pub(crate) fn push_template(&mut self, primary: [Option<Record<'_>>; 2], marking: &MarkdupOptions, ordinal: u64) {
+    pub(crate) fn push_template_read_ends(
+        &mut self,
+        primary: [Option<Record<'_>>; 2],
+        marking: &MarkdupOptions,
+        ordinal: u64,
+    ) {
         let mapped = |r: &Record<'_>| !r.has_any_flag(flag::UNMAPPED) && r.sequence_index().is_some();
         let counts = |r: &Record<'_>| !r.has_any_flag(flag::QC_FAIL);
         let library = |r| marking.libraries.as_ref().map_or(0, |l| l.library_number(r));
         match primary.map(|r| r.filter(mapped)) {
             [Some(a), Some(b)] => {
                 let reads = [a, b].map(|r| (UnclippedReadEnds::from_record(r), counts(&r)));
-                PairEnds::push_pair(reads, a.name(), library(a), ordinal, &mut self.pairs);
+                PairEndsSortItem::push_pair_sort_items(reads, a.name(), library(a), ordinal, &mut self.pairs);
             }
             [Some(one), None] | [None, Some(one)] if counts(&one) => {
-                UnclippedReadEnds::from_record(one).push_as_single_read_end(library(one), ordinal, &mut self.singles);
+                UnclippedReadEnds::from_record(one).push_item_of_single_read(library(one), ordinal, &mut self.singles);
             }
             _ => {}
         }
@@ -101,8 +107,8 @@ impl BlockReadEnds {
     /// Returns the items of the pairs and of the single reads, each sorted by key.
     pub(crate) fn into_sorted_read_ends(self) -> BlockReadEnds {
         BlockReadEnds {
-            pairs: sort_items_by_key::<PairEnds>(&self.pairs),
-            singles: sort_items_by_key::<SingleReadEnd>(&self.singles),
+            pairs: sort_items_by_key::<PairEndsSortItem>(&self.pairs),
+            singles: sort_items_by_key::<SingleReadEndSortItem>(&self.singles),
         }
     }
 }
@@ -121,7 +127,7 @@ impl DuplicateFlags {
     }
 
     /// Whether the duplicate flag of this record of template `ordinal` is to be set.
-    pub(crate) fn is_duplicate(&self, ordinal: u64, record: Record<'_>, mark_whole_template: bool) -> bool {
+    pub(crate) fn should_mark_as_duplicate(&self, ordinal: u64, record: Record<'_>, mark_whole_template: bool) -> bool {
         let bits = self.0[(ordinal / 32) as usize] >> (2 * (ordinal % 32)) & 3;
         if bits == 0 {
             return false;

@@ -63,7 +63,7 @@ impl UnclippedReadEnds {
     }
 
     /// Appends the item of a read without a mapped mate.
-    pub(super) fn push_as_single_read_end(&self, library: u16, ordinal: u64, out: &mut Vec<u8>) {
+    pub(super) fn push_item_of_single_read(&self, library: u16, ordinal: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&ordinal.to_le_bytes());
         push_single_key(out, self.sequence, self.five_prime(), library, self.reverse, true);
         out.extend_from_slice(&self.score.to_le_bytes());
@@ -110,13 +110,13 @@ enum Orientation {
 /// left and right end, each with sequence and position (4 × 4), library (2), orientation, roles, score (4), 5' ends of
 /// the left and the right read (2 × 4), length of the name, name.
 #[derive(Debug)]
-pub(super) struct PairEnds;
+pub(super) struct PairEndsSortItem;
 
-/// Bits of the roles field of a [`PairEnds`] item.
+/// Bits of the roles field of a [`PairEndsSortItem`] item.
 mod role {
-    /// The left read is compared with other reads.
+    /// The left read is compared with other reads, because it did not fail quality control.
     pub(super) const LEFT_IS_COMPARED_FLAG: u8 = 1;
-    /// The right read is compared with other reads.
+    /// The right read is compared with other reads, because it did not fail quality control.
     pub(super) const RIGHT_IS_COMPARED_FLAG: u8 = 2;
     /// The left read is read 2 of the template.
     pub(super) const READ2_IS_LEFT_FLAG: u8 = 4;
@@ -132,7 +132,7 @@ fn role_bit(set: bool, role: u8) -> u8 {
 
 const PAIR_ENDS_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 33;
 
-impl SortItem for PairEnds {
+impl SortItem for PairEndsSortItem {
     type Key = (u64, u64, u32);
     const MAX_KEY: Self::Key = (u64::MAX, u64::MAX, u32::MAX);
 
@@ -150,10 +150,16 @@ impl SortItem for PairEnds {
 /// compared.
 pub(super) type MateAndIsCompared = (UnclippedReadEnds, bool);
 
-impl PairEnds {
+impl PairEndsSortItem {
     /// Appends the sort items of a pair of mapped reads: one item, or two if both reads begin at the same base. An item
     /// without a compared read is left out.
-    pub(super) fn push_pair(reads: [MateAndIsCompared; 2], name: &[u8], library: u16, ordinal: u64, out: &mut Vec<u8>) {
+    pub(super) fn push_pair_sort_items(
+        reads: [MateAndIsCompared; 2],
+        name: &[u8],
+        library: u16,
+        ordinal: u64,
+        out: &mut Vec<u8>,
+    ) {
         let [(a, a_counts), (b, b_counts)] = reads;
         match (a.is_left_of(&b), b.is_left_of(&a)) {
             (true, true) => {
@@ -174,7 +180,7 @@ impl PairEnds {
 
     /// Sum of the base qualities of at least [`MIN_SCORED_QUALITY`] of both reads. The pair of a duplicate set with the
     /// highest sum is not marked.
-    pub(super) fn quality_sum(item: &[u8]) -> u32 {
+    pub(super) fn pair_quality_sum(item: &[u8]) -> u32 {
         u32_at(item, TEMPLATE_ORDINAL_BYTES + 20)
     }
 
@@ -197,9 +203,9 @@ impl PairEnds {
         ]
     }
 
-    /// Appends a [`SingleReadEnd`] item for the left (`side` 0) or the right (`side` 1) read of a pair, so that single
-    /// reads are compared with it.
-    pub(super) fn push_single_read_end(item: &[u8], side: usize, out: &mut Vec<u8>) {
+    /// Appends the [`SingleReadEndSortItem`] of the left (`side` 0) or the right (`side` 1) read of a pair, so that
+    /// single reads are compared with it.
+    pub(super) fn push_item_of_pair_read(item: &[u8], side: usize, out: &mut Vec<u8>) {
         let sequence = u32_at(item, TEMPLATE_ORDINAL_BYTES + 8 * side);
         let five_prime = u32_at(item, TEMPLATE_ORDINAL_BYTES + 24 + 4 * side);
         let library = u16::from_le_bytes([item[TEMPLATE_ORDINAL_BYTES + 16], item[TEMPLATE_ORDINAL_BYTES + 17]]);
@@ -259,11 +265,11 @@ impl OrientedPair {
 /// are compared. Bytes after the ordinal: sequence (4), 5' end (4), library (2), strand, whether it has no mapped
 /// mate, score (4), position (4), whether it is read 2.
 #[derive(Debug)]
-pub(super) struct SingleReadEnd;
+pub(super) struct SingleReadEndSortItem;
 
 const SINGLE_END_BYTES: usize = TEMPLATE_ORDINAL_BYTES + 21;
 
-impl SortItem for SingleReadEnd {
+impl SortItem for SingleReadEndSortItem {
     type Key = (u64, u32);
     const MAX_KEY: Self::Key = (u64::MAX, u32::MAX);
 
@@ -277,22 +283,22 @@ impl SortItem for SingleReadEnd {
     }
 }
 
-impl SingleReadEnd {
+impl SingleReadEndSortItem {
     /// Key that is equal for duplicates: 5' position, and library with strand. Reads of pairs and single reads at the
     /// same position have equal keys.
     pub(super) fn duplicate_key(item: &[u8]) -> (u64, u32) {
-        let (position, kind) = SingleReadEnd::key(item);
+        let (position, kind) = SingleReadEndSortItem::key(item);
         (position, kind >> 8)
     }
 
-    /// Whether the item is a read of a pair, otherwise a single read.
+    /// Whether the item is a read of a pair with two mapped reads; false for a single read.
     pub(super) fn is_from_pair(item: &[u8]) -> bool {
         item[TEMPLATE_ORDINAL_BYTES + 11] == 0
     }
 
     /// Rank of a single read among its duplicates; the lowest rank stays unmarked: highest score, then lowest
     /// position.
-    pub(super) fn duplicate_rank(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
+    pub(super) fn rank_among_duplicates(item: &[u8]) -> (std::cmp::Reverse<u32>, u32) {
         (std::cmp::Reverse(u32_at(item, TEMPLATE_ORDINAL_BYTES + 12)), u32_at(item, TEMPLATE_ORDINAL_BYTES + 16))
     }
 

@@ -57,7 +57,7 @@ fn records_tell_of_alt_contigs() {
     let bench = bench(61);
     let reads = reads(&bench, 1200, 62);
     let engine = bench.load(GenumaEngineOptions::default()).unwrap();
-    let header = engine.contigs().sq_header_lines();
+    let header = engine.contigs().format_sq_header_lines();
     let marked: Vec<bool> = header.lines().map(|line| line.ends_with("\tAH:*")).collect();
     assert_eq!(marked, [false, true, true, true]);
 
@@ -108,7 +108,7 @@ fn records_tell_of_alt_contigs() {
 
     let ignored = |options| -> Vec<String> {
         let engine = bench.load(options).unwrap();
-        assert!(!engine.contigs().sq_header_lines().contains("AH"));
+        assert!(!engine.contigs().format_sq_header_lines().contains("AH"));
         lines(&engine, &answer(&engine, &blocks(&engine, &reads, ReadLayout::Paired, 1000)))
     };
     let asked = ignored(GenumaEngineOptions { ignore_alt: true, ..GenumaEngineOptions::default() });
@@ -123,7 +123,7 @@ fn a_list_of_alt_contigs_that_is_none_is_refused() {
         fs::write(bench.path("ref.fa.alt"), text).unwrap();
         bench
             .load(GenumaEngineOptions::default())
-            .map(|engine| engine.contigs().sq_header_lines())
+            .map(|engine| engine.contigs().format_sq_header_lines())
             .map_err(|e| e.to_string())
     };
     let error = said(b"chr1_near_alt\n>chr1\nACGT\n").unwrap_err();
