@@ -337,7 +337,7 @@ impl Args {
         costs.push(clock.stop("read"));
         progress.unit_started("count", None);
         let clock = CostTimer::start();
-        let sorted = scattered.count_and_sort(self.min_count)?;
+        let sorted = scattered.count_and_keep_frequent_kmers(self.min_count)?;
         costs.push(clock.stop("count"));
         Ok(sorted)
     }

@@ -111,7 +111,7 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
     if !has_gpu_device_files() {
         return none("there is no GPU".into());
     }
-    if !CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(kmers, threads) {
+    if !CountingTimesWithAndWithoutDevices::are_infinitely_fast_devices_worthwhile(kmers, threads) {
         return none("there are too few k-mers for a GPU to save time".into());
     }
     if memory < MIN_AUTO_MEMORY_BYTES {

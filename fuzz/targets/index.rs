@@ -21,5 +21,5 @@ fuzz_target!(|input: &[u8]| {
     for contig in index.contigs() {
         assert!(contig.length > 0 && contig.packed_end() <= 4 * length as u64);
     }
-    index.large_arrays();
+    index.large_arrays_with_names();
 });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
-use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeUsage, SortableSampleKmers};
+use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeThreadsAndMemory, SortableSampleKmers};
 use genuma_reads::dna;
 use genuma_work::cost::{UnitCost, measure_process_cost};
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
@@ -107,7 +107,7 @@ fn write_table(
 ) -> anyhow::Result<WrittenKmerTotals> {
     let entries = sorted.num_kept_kmers();
     let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
-    sorted.shrink_memory_to(memory.saturating_sub(spec.max_memory_bytes()))?;
+    sorted.spill_to_shrink_memory_to(memory.saturating_sub(spec.max_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
@@ -152,7 +152,7 @@ pub(crate) struct CountOutcome<'a> {
     pub(crate) note: TableNote,
     pub(crate) stats: CountStats<MAX_SAMPLES>,
     pub(crate) spectra: &'a [Vec<u64>],
-    pub(crate) shares: &'a [NodeUsage],
+    pub(crate) shares: &'a [NodeThreadsAndMemory],
     pub(crate) devices: &'a Devices,
     pub(crate) written: WrittenKmerTotals,
     pub(crate) costs: Vec<UnitCost>,
@@ -203,8 +203,8 @@ impl CountOutcome<'_> {
                 json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
             })
             .collect();
-        let node = |share: &NodeUsage| {
-            let NodeUsage { node, threads, local_bytes: here, remote_bytes: elsewhere } = share;
+        let node = |share: &NodeThreadsAndMemory| {
+            let NodeThreadsAndMemory { node, threads, local_bytes: here, remote_bytes: elsewhere } = share;
             json!({ "node": node, "threads": threads, "bytes_here": here, "bytes_elsewhere": elsewhere })
         };
         let nodes: Vec<_> = shares.iter().map(node).collect();

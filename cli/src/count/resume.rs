@@ -96,7 +96,7 @@ impl ResumableCount {
             Some(self.store.run_or_load(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());
                 progress.unit_started(READ_STEP, Some(meter.clone()));
-                let read = BinnedReadsCheckpoint::scatter_and_create_for_samples(
+                let read = BinnedReadsCheckpoint::scatter_lanes_to_file_for_samples(
                     samples,
                     lanes,
                     params,
@@ -113,13 +113,14 @@ impl ResumableCount {
             progress.unit_started(COUNT_STEP, None);
             let bins = self.bins_path(READ_STEP);
             let path = self.bins_path(COUNT_STEP);
-            let counted = CountedKmersCheckpoint::count_bins_and_create(read, &bins, params, min_count, &path)?;
+            let counted =
+                CountedKmersCheckpoint::count_bins_to_file_for_samples(read, &bins, params, min_count, &path)?;
             undivided = Some(signals::enter_critical_section());
             anyhow::Ok(counted)
         })?;
         self.remove_step_files(READ_STEP);
         drop(undivided);
-        Ok(counted.open_sample_kmers(params, &self.bins_path(COUNT_STEP))?)
+        Ok(counted.open_sortable_sample_kmers(params, &self.bins_path(COUNT_STEP))?)
     }
 
     /// Closes the work folder. If the count succeeded, the folder is removed. Otherwise the results of finished units

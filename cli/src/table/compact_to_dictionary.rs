@@ -97,7 +97,7 @@ fn fill_dictionary(spec: DictionarySpec, scan: &TablePageReader, num_samples: us
     loop {
         reader.next_batch(&mut batch)?;
         if batch.keys.is_empty() {
-            return Ok(builder.finish()?);
+            return Ok(builder.build()?);
         }
         for (&key, counts) in batch.keys.iter().zip(batch.values.chunks_exact(num_samples)) {
             builder.push_kmer(key, &counts[..kept_counts])?;

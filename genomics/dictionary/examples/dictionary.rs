@@ -23,7 +23,7 @@ fn build(scan: &TablePageReader, k: u32, num_samples: usize, kept: usize) -> any
     loop {
         reader.next_batch(&mut batch)?;
         if batch.keys.is_empty() {
-            return Ok(builder.finish()?);
+            return Ok(builder.build()?);
         }
         for (&key, counts) in batch.keys.iter().zip(batch.values.chunks_exact(num_samples)) {
             builder.push_kmer(key, &counts[..kept])?;

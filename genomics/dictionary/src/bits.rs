@@ -22,13 +22,13 @@ impl BitWriter {
         debug_assert!(width == 64 || value >> width == 0);
         let shift = (self.num_bits & 63) as u32;
         if shift == 0 {
-            push_word(&mut self.words, value);
+            push_word_with_small_growth(&mut self.words, value);
         } else {
             if let Some(last) = self.words.last_mut() {
                 *last |= value << shift;
             }
             if shift + width > 64 {
-                push_word(&mut self.words, value >> (64 - shift));
+                push_word_with_small_growth(&mut self.words, value >> (64 - shift));
             }
         }
         self.num_bits += u64::from(width);
@@ -52,7 +52,7 @@ impl BitWriter {
 
 /// Appends a word. If the array is full, it grows by an eighth, at least by [`MIN_GROWTH_WORDS`].
 #[inline]
-pub(crate) fn push_word(words: &mut Vec<u64>, word: u64) {
+pub(crate) fn push_word_with_small_growth(words: &mut Vec<u64>, word: u64) {
     if words.len() == words.capacity() {
         words.reserve_exact((words.len() / ARRAY_GROWTH_DIVISOR).max(MIN_GROWTH_WORDS));
     }

@@ -9,9 +9,11 @@ use crate::error::Error;
 use crate::file::{MAX_NOTE_BYTES, MAX_SAMPLES};
 use crate::kmer_set::{KmerSet, allocate_empty_vec};
 use crate::kmer_strings::KmerStrings;
-use crate::minimizer::{choose_minimizer_length, for_each_kmer_with_minimizer};
-use crate::position_index::{HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_MINIMIZER, build_index};
-use crate::simplitigs::{JoinedKmers, join_kmers};
+use crate::minimizer::{choose_minimizer_length, for_each_kmer_and_its_minimizer};
+use crate::position_index::{
+    HashPositionIndex, IndexAndFrequentHashes, MAX_POSITIONS_PER_MINIMIZER, build_hash_position_index,
+};
+use crate::simplitigs::{StringsAndCounts, join_kmers_to_strings};
 
 /// Minimum memory in bytes for the index entries of one pass over the minimizers, or over the k-mers with a frequent
 /// one.
@@ -110,7 +112,7 @@ impl DictionaryBuilder {
     ///
     /// # Errors
     /// Fewer than [`DictionarySpec::num_kmers`] k-mers were added, or the memory does not suffice.
-    pub fn finish(self) -> Result<Dictionary, Error> {
+    pub fn build(self) -> Result<Dictionary, Error> {
         let DictionaryBuilder { spec, mut set, rows } = self;
         if set.len() as u64 != spec.num_kmers {
             let what = format!("{} of {} k-mers", set.len(), spec.num_kmers);
@@ -118,8 +120,8 @@ impl DictionaryBuilder {
         }
         set.complete_prefix_index();
         let used = spec.input_bytes() + FIXED_BYTES;
-        let joined = join_kmers(set, spec.k, &rows, spec.num_samples, spec.memory_bytes - used);
-        let JoinedKmers { strings, counts } = joined.map_err(|error| match error {
+        let joined = join_kmers_to_strings(set, spec.k, &rows, spec.num_samples, spec.memory_bytes - used);
+        let StringsAndCounts { strings, counts } = joined.map_err(|error| match error {
             Error::MemoryLimit { needed_bytes, .. } => {
                 Error::MemoryLimit { needed_bytes: needed_bytes + used, allowed_bytes: spec.memory_bytes }
             }
@@ -143,12 +145,12 @@ fn index_strings(
     m: u32,
     memory: u64,
 ) -> Result<(HashPositionIndex, HashPositionIndex), Error> {
-    let position_bits = HashPositionIndex::position_bits(strings.num_bases);
+    let position_bits = HashPositionIndex::bits_needed_for_positions(strings.num_bases);
     // An index of n entries takes fewer than 9 bytes for each, an entry of a pass 16.
     let pass_bytes = (memory / 2).max(MIN_PASS_BYTES);
     let scan_minimizers = |each: &mut dyn FnMut(u64, u64)| {
         let mut last = None;
-        for_each_kmer_with_minimizer(strings, k, m, |_, _, minimizer| {
+        for_each_kmer_and_its_minimizer(strings, k, m, |_, _, minimizer| {
             if last != Some(minimizer) {
                 each(mix_bits(minimizer.hash), minimizer.at);
                 last = Some(minimizer);
@@ -156,11 +158,11 @@ fn index_strings(
         });
     };
     let IndexAndFrequentHashes { index, frequent_hashes } =
-        build_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_MINIMIZER, pass_bytes)?;
+        build_hash_position_index(&scan_minimizers, position_bits, MAX_POSITIONS_PER_MINIMIZER, pass_bytes)?;
     let frequent_hashes: HashSet<u64> = frequent_hashes.into_iter().collect();
     let scan_kmers = |each: &mut dyn FnMut(u64, u64)| {
         let (mut last, mut is_frequent) = (None, false);
-        for_each_kmer_with_minimizer(strings, k, m, |start, kmer, minimizer| {
+        for_each_kmer_and_its_minimizer(strings, k, m, |start, kmer, minimizer| {
             if last != Some(minimizer.hash) {
                 last = Some(minimizer.hash);
                 is_frequent = frequent_hashes.contains(&mix_bits(minimizer.hash));
@@ -172,8 +174,8 @@ fn index_strings(
     };
     let no_kmers = |_: &mut dyn FnMut(u64, u64)| {};
     let frequent = match frequent_hashes.is_empty() {
-        true => build_index(&no_kmers, position_bits, usize::MAX, pass_bytes)?,
-        false => build_index(&scan_kmers, position_bits, usize::MAX, pass_bytes)?,
+        true => build_hash_position_index(&no_kmers, position_bits, usize::MAX, pass_bytes)?,
+        false => build_hash_position_index(&scan_kmers, position_bits, usize::MAX, pass_bytes)?,
     };
     Ok((index, frequent.index))
 }

@@ -4,7 +4,7 @@
 //! each sample, how much each count exceeds a base in a fixed number of bits. Counts below the base, or too far above
 //! it, are stored in full (32 bits).
 
-use crate::bits::{BitWriter, push_word, read_bits};
+use crate::bits::{BitWriter, push_word_with_small_growth, read_bits};
 
 /// Number of k-mers in a block.
 pub(crate) const KMERS_PER_BLOCK: u64 = 64;
@@ -99,7 +99,7 @@ pub(crate) struct DictionaryCountsBuilder {
 
 impl DictionaryCountsBuilder {
     /// Creates an empty builder for k-mers with `num_samples` counts each.
-    pub(crate) fn for_samples(num_samples: usize) -> DictionaryCountsBuilder {
+    pub(crate) fn with_num_samples(num_samples: usize) -> DictionaryCountsBuilder {
         let block = vec![Vec::with_capacity(KMERS_PER_BLOCK as usize); num_samples];
         let (sorted, headers, data) = (Vec::new(), Vec::new(), BitWriter::default());
         DictionaryCountsBuilder { num_samples, num_kmers: 0, block, sorted, headers, data }
@@ -126,7 +126,7 @@ impl DictionaryCountsBuilder {
             let base_width = u32::BITS - code.base.leading_zeros();
             let (width, has_full_counts) = (code.width, code.has_full_counts);
             let header = BlockHeader { offset: self.data.num_bits(), base_width, width, has_full_counts };
-            push_word(&mut self.headers, header.pack());
+            push_word_with_small_growth(&mut self.headers, header.pack());
             self.data.push_bits(u64::from(code.base), base_width);
             let escape = (1u64 << width) - 1;
             let number = |count: u32| match u64::from(count.wrapping_sub(code.base)) {
@@ -206,7 +206,7 @@ mod tests {
             &|i| [0, u32::MAX, 1][(scrambled(i) % 3) as usize],
         ];
         for num_kmers in [1, 63, 64, 65, 1000] {
-            let mut builder = DictionaryCountsBuilder::for_samples(kinds.len());
+            let mut builder = DictionaryCountsBuilder::with_num_samples(kinds.len());
             let row = |i: u64| kinds.map(|kind| kind(i));
             (0..num_kmers).for_each(|i| builder.push_counts(&row(i)));
             let counts = builder.finish();

@@ -122,7 +122,7 @@ impl Dictionary {
         let (canonical, other) = (kmer.canonical(), kmer.forward.max(kmer.reverse));
         let from_end = u64::from(self.k - self.m) - minimizer.at;
         let (mut place, mut is_frequent, mut has_entry) = (None, false, false);
-        self.minimizers.visit_entries_until(mix_bits(minimizer.hash), |entry| {
+        self.minimizers.visit_entries_of_hash_until(mix_bits(minimizer.hash), |entry| {
             has_entry = true;
             match entry {
                 IndexEntry::ManyPositions => is_frequent = true,
@@ -136,7 +136,7 @@ impl Dictionary {
             place.is_some()
         });
         if place.is_none() && is_frequent {
-            self.frequent.visit_entries_until(hash_kmer(canonical), |entry| {
+            self.frequent.visit_entries_of_hash_until(hash_kmer(canonical), |entry| {
                 if let IndexEntry::Position(at) = entry {
                     place = self.kmer_at(Some(at), canonical, kmer.forward);
                     if place.is_none() {
@@ -157,7 +157,7 @@ impl Dictionary {
         if self.strings.kmer_at(start, self.k) != stored {
             return None;
         }
-        let stretch = self.strings.string_range_around(start)?;
+        let stretch = self.strings.range_in_one_string_around(start)?;
         let inside = start >= stretch.from && start + u64::from(self.k) <= stretch.to;
         inside.then_some(KmerPosition { start, is_forward: stored == forward, stretch })
     }
@@ -242,7 +242,7 @@ impl<'d> SequenceKmerLookup<'d> {
         if next.start < next.stretch.from || next.start + k > next.stretch.to {
             // A stretch is a part of its string.
             next.stretch =
-                strings.string_range_around(next.start).filter(|found| found.string == place.stretch.string)?;
+                strings.range_in_one_string_around(next.start).filter(|found| found.string == place.stretch.string)?;
             if next.start + k > next.stretch.to {
                 return None;
             }

@@ -83,11 +83,11 @@ impl HeaderFields {
     /// Number of words of each array, computed from the other fields; for the counts as stored in the header.
     fn words_of_parts(&self) -> [u64; NUM_PARTS] {
         let bits = self.position_bits;
-        let [bases, blocks, starts] = KmerStrings::num_words_of_arrays(self.num_bases, self.num_strings);
+        let [bases, blocks, starts] = KmerStrings::array_lengths_in_words(self.num_bases, self.num_strings);
         let [groups, buckets, entries] =
-            HashPositionIndex::num_words_of_arrays(self.minimizer_buckets, self.minimizer_entries, bits);
+            HashPositionIndex::array_lengths_in_words(self.minimizer_buckets, self.minimizer_entries, bits);
         let [kmer_groups, kmer_buckets, kmer_entries] =
-            HashPositionIndex::num_words_of_arrays(self.frequent_buckets, self.frequent_entries, bits);
+            HashPositionIndex::array_lengths_in_words(self.frequent_buckets, self.frequent_entries, bits);
         let headers = CompressedCounts::num_block_headers(self.num_kmers, self.num_samples.into());
         let counts = self.parts[COUNTS_PART].words;
         [bases, blocks, starts, groups, buckets, entries, kmer_groups, kmer_buckets, kmer_entries, headers, counts]
@@ -115,7 +115,7 @@ impl HeaderFields {
         in_range
             && self.num_strings <= self.num_kmers
             && self.num_bases == self.num_kmers + self.num_strings * u64::from(self.k - 1)
-            && self.position_bits == HashPositionIndex::position_bits(self.num_bases)
+            && self.position_bits == HashPositionIndex::bits_needed_for_positions(self.num_bases)
             && self.parts.map(|part| part.words) == self.words_of_parts()
     }
 

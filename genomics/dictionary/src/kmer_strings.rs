@@ -1,6 +1,6 @@
 //! The strings of a dictionary, stored one after another at 2 bits per base, with the position at which each begins.
 
-use crate::bits::{push_word, read_bits};
+use crate::bits::{push_word_with_small_growth, read_bits};
 
 /// Number of bases in a 64-bit word, at 2 bits a base.
 const WORD_BASES: u64 = 32;
@@ -36,7 +36,7 @@ pub(crate) struct StringRange {
 
 impl KmerStrings {
     /// Number of words of the three arrays: bases, block counts, string starts.
-    pub(crate) fn num_words_of_arrays(num_bases: u64, num_strings: u64) -> [u64; 3] {
+    pub(crate) fn array_lengths_in_words(num_bases: u64, num_strings: u64) -> [u64; 3] {
         [num_bases.div_ceil(WORD_BASES), num_bases.div_ceil(BLOCK_BASES) + 2, num_strings.div_ceil(4)]
     }
 
@@ -44,12 +44,12 @@ impl KmerStrings {
     pub(crate) fn begin_string(&mut self) {
         let block = self.num_bases >> BLOCK_BASES_LOG2;
         while self.starts_before_block.len() as u64 <= block {
-            push_word(&mut self.starts_before_block, self.num_strings);
+            push_word_with_small_growth(&mut self.starts_before_block, self.num_strings);
         }
         let (place, shift) = (self.num_bases & (BLOCK_BASES - 1), self.num_strings % 4 * u64::from(START_BITS));
         match self.starts.last_mut() {
             Some(last) if shift > 0 => *last |= place << shift,
-            _ => push_word(&mut self.starts, place),
+            _ => push_word_with_small_growth(&mut self.starts, place),
         }
         self.num_strings += 1;
     }
@@ -61,16 +61,16 @@ impl KmerStrings {
         let bits = code << (62 - 2 * place);
         match self.bases.last_mut() {
             Some(last) if place > 0 => *last |= bits,
-            _ => push_word(&mut self.bases, bits),
+            _ => push_word_with_small_growth(&mut self.bases, bits),
         }
         self.num_bases += 1;
     }
 
     /// Completes the block counts after the last string.
-    pub(crate) fn complete_block_counts(&mut self) {
+    pub(crate) fn complete_string_start_counts(&mut self) {
         let num_blocks = self.num_bases.div_ceil(BLOCK_BASES) + 2;
         while (self.starts_before_block.len() as u64) < num_blocks {
-            push_word(&mut self.starts_before_block, self.num_strings);
+            push_word_with_small_growth(&mut self.starts_before_block, self.num_strings);
         }
     }
 
@@ -108,7 +108,7 @@ impl KmerStrings {
     /// least 1,024 bases beyond `at`; its start may be after the start of the string. `None` if no string begins at
     /// `at` or before.
     #[inline]
-    pub(crate) fn string_range_around(&self, at: u64) -> Option<StringRange> {
+    pub(crate) fn range_in_one_string_around(&self, at: u64) -> Option<StringRange> {
         let block = at >> BLOCK_BASES_LOG2;
         let (first, end, next_end) =
             (self.starts_before(block), self.starts_before(block + 1), self.starts_before(block + 2));
@@ -149,9 +149,9 @@ mod tests {
                 bases.push(code);
             }
         }
-        strings.complete_block_counts();
+        strings.complete_string_start_counts();
         let words = [&strings.bases, &strings.starts_before_block, &strings.starts].map(|words| words.len() as u64);
-        assert_eq!(words, KmerStrings::num_words_of_arrays(strings.num_bases, strings.num_strings));
+        assert_eq!(words, KmerStrings::array_lengths_in_words(strings.num_bases, strings.num_strings));
         for at in 0..bases.len() {
             let k = (bases.len() - at).min(31);
             let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);
@@ -160,7 +160,7 @@ mod tests {
         let mut start = 0;
         for (number, length) in lengths.into_iter().enumerate() {
             for at in start..start + length {
-                let found = strings.string_range_around(at).expect("a string");
+                let found = strings.range_in_one_string_around(at).expect("a string");
                 assert_eq!(found.string, number as u64);
                 assert!(found.from >= start && found.from <= at && found.to <= start + length, "{at}: {found:?}");
                 assert!(found.to == start + length || found.to > at + BLOCK_BASES, "{at}: {found:?}");

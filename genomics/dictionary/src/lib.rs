@@ -20,7 +20,7 @@
 //! for key in keys {
 //!     builder.push_kmer(key, &[3])?;
 //! }
-//! let dictionary = builder.finish()?;
+//! let dictionary = builder.build()?;
 //! let mut lookup = SequenceKmerLookup::for_dictionary(&dictionary);
 //! for (start, kmer) in encode::kmers(sequence, 15) {
 //!     let number = lookup.find_kmer_number(start, kmer).expect("a k-mer of the sequence");

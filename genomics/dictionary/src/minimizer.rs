@@ -50,7 +50,7 @@ pub(crate) fn find_minimizer(kmer: KmerOnBothStrands, k: u32, m: u32) -> Minimiz
 
 /// Calls `each` for each k-mer of the strings, with its start, the k-mer and its minimizer. Positions are those in the
 /// strings.
-pub(crate) fn for_each_kmer_with_minimizer(
+pub(crate) fn for_each_kmer_and_its_minimizer(
     strings: &KmerStrings,
     k: u32,
     m: u32,
@@ -73,9 +73,9 @@ pub(crate) fn for_each_kmer_with_minimizer(
 
 /// Position after the last base of the string that begins at `start`; `None` at the end of all strings.
 fn string_end(strings: &KmerStrings, start: u64) -> Option<u64> {
-    let mut stretch = strings.string_range_around(start).filter(|_| start < strings.num_bases)?;
+    let mut stretch = strings.range_in_one_string_around(start).filter(|_| start < strings.num_bases)?;
     while stretch.to < strings.num_bases
-        && let Some(next) = strings.string_range_around(stretch.to).filter(|next| next.string == stretch.string)
+        && let Some(next) = strings.range_in_one_string_around(stretch.to).filter(|next| next.string == stretch.string)
     {
         stretch = next;
     }
@@ -157,9 +157,9 @@ mod tests {
                     strings.push_base(if string % 3 == 0 { i % (1 + string % 5) % 4 } else { state & 3 });
                 }
             }
-            strings.complete_block_counts();
+            strings.complete_string_start_counts();
             let mut num_kmers = 0;
-            for_each_kmer_with_minimizer(&strings, k, m, |start, kmer, minimizer| {
+            for_each_kmer_and_its_minimizer(&strings, k, m, |start, kmer, minimizer| {
                 let forward = strings.kmer_at(start, k);
                 assert_eq!(kmer, KmerOnBothStrands { forward, reverse: reverse_complement_kmer(forward, k) });
                 let found = find_minimizer(kmer, k, m);

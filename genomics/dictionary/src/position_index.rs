@@ -45,7 +45,7 @@ pub(crate) enum IndexEntry {
 
 impl HashPositionIndex {
     /// Number of words of the three arrays: entries before each group, bucket sizes, entries.
-    pub(crate) fn num_words_of_arrays(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
+    pub(crate) fn array_lengths_in_words(num_buckets: u64, num_entries: u64, position_bits: u32) -> [u64; 3] {
         [
             num_buckets.div_ceil(BUCKETS_PER_GROUP) + 1,
             (num_entries + num_buckets).div_ceil(64),
@@ -55,14 +55,14 @@ impl HashPositionIndex {
 
     /// Number of bits that positions among `num_bases` bases need, and one more value that marks an entry without a
     /// position.
-    pub(crate) fn position_bits(num_bases: u64) -> u32 {
+    pub(crate) fn bits_needed_for_positions(num_bases: u64) -> u32 {
         u64::BITS - (num_bases + 1).leading_zeros()
     }
 
     /// Calls `each` with the entries of a hash until `each` returns `true`. Returns whether it did. The entries may
     /// include some of other hashes with the same fingerprint.
     #[inline]
-    pub(crate) fn visit_entries_until(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
+    pub(crate) fn visit_entries_of_hash_until(&self, hash: u64, mut each: impl FnMut(IndexEntry) -> bool) -> bool {
         let (bucket, fingerprint) = bucket_of(hash, self.num_buckets);
         let (first, num) = self.entries_of_bucket(bucket);
         let width = self.position_bits + FINGERPRINT_BITS;
@@ -117,7 +117,7 @@ fn bucket_of(hash: u64, num_buckets: u64) -> (u64, u64) {
 }
 
 /// Function that calls its argument with each hash and its position, in the same order each time.
-pub(crate) type ForEachHashPosition<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
+pub(crate) type HashPositionSource<'a> = dyn Fn(&mut dyn FnMut(u64, u64)) + 'a;
 
 /// A new index, and in ascending order the hashes that have more positions than the index stores for a hash.
 #[derive(Debug)]
@@ -131,8 +131,8 @@ pub(crate) struct IndexAndFrequentHashes {
 ///
 /// # Errors
 /// The system has no memory left.
-pub(crate) fn build_index(
-    scan: &ForEachHashPosition<'_>,
+pub(crate) fn build_hash_position_index(
+    scan: &HashPositionSource<'_>,
     position_bits: u32,
     max_positions: usize,
     memory_bytes: u64,
@@ -245,13 +245,14 @@ mod tests {
                     each(mix_bits(i), i * 20);
                 }
             };
-            let position_bits = HashPositionIndex::position_bits(num_hashes * 20);
-            let built = build_index(&scan, position_bits, MAX_POSITIONS_PER_MINIMIZER, memory_bytes).expect("memory");
+            let position_bits = HashPositionIndex::bits_needed_for_positions(num_hashes * 20);
+            let built = build_hash_position_index(&scan, position_bits, MAX_POSITIONS_PER_MINIMIZER, memory_bytes)
+                .expect("memory");
             let index = &built.index;
             let words = [&index.entries_before_group, &index.bucket_sizes, &index.entries].map(|w| w.len() as u64);
             assert_eq!(
                 words,
-                HashPositionIndex::num_words_of_arrays(index.num_buckets, index.num_entries, position_bits)
+                HashPositionIndex::array_lengths_in_words(index.num_buckets, index.num_entries, position_bits)
             );
             let mut frequent: Vec<u64> = (0..num_hashes).filter(|i| i % 20 >= 16).map(mix_bits).collect();
             frequent.sort_unstable();
@@ -259,7 +260,7 @@ mod tests {
             let mut num_strange = 0;
             for i in 0..num_hashes {
                 let mut found = Vec::new();
-                assert!(!index.visit_entries_until(mix_bits(i), |entry| {
+                assert!(!index.visit_entries_of_hash_until(mix_bits(i), |entry| {
                     found.push(entry);
                     false
                 }));

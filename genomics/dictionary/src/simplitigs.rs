@@ -18,7 +18,7 @@ const MAX_LEFT_EXTENSION_KMERS: usize = 1 << 20;
 
 /// The strings of a set of k-mers, and the counts in the order of the strings.
 #[derive(Debug)]
-pub(crate) struct JoinedKmers {
+pub(crate) struct StringsAndCounts {
     pub(crate) strings: KmerStrings,
     pub(crate) counts: DictionaryCountsBuilder,
 }
@@ -28,15 +28,17 @@ pub(crate) struct JoinedKmers {
 ///
 /// # Errors
 /// Twice the memory of the strings and counts is more than `max_bytes`.
-pub(crate) fn join_kmers(
+pub(crate) fn join_kmers_to_strings(
     mut set: KmerSet,
     k: u32,
     rows: &[u32],
     num_samples: usize,
     max_bytes: u64,
-) -> Result<JoinedKmers, Error> {
-    let joined =
-        JoinedKmers { strings: KmerStrings::default(), counts: DictionaryCountsBuilder::for_samples(num_samples) };
+) -> Result<StringsAndCounts, Error> {
+    let joined = StringsAndCounts {
+        strings: KmerStrings::default(),
+        counts: DictionaryCountsBuilder::with_num_samples(num_samples),
+    };
     let mut joiner = Joiner { k, rows, num_samples, joined, left: Vec::new(), num_joined: 0 };
     for seed in 0..set.len() {
         if set.mark_kmer_as_taken(seed) {
@@ -45,7 +47,7 @@ pub(crate) fn join_kmers(
         }
     }
     let mut joined = joiner.joined;
-    joined.strings.complete_block_counts();
+    joined.strings.complete_string_start_counts();
     Ok(joined)
 }
 
@@ -53,7 +55,7 @@ struct Joiner<'a> {
     k: u32,
     rows: &'a [u32],
     num_samples: usize,
-    joined: JoinedKmers,
+    joined: StringsAndCounts,
     /// The seed and the k-mers to its left except the leftmost, from right to left. Each value contains the index of
     /// the k-mer and, in the lowest two bits, its last base in the string.
     left: Vec<u64>,

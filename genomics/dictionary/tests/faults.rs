@@ -137,7 +137,7 @@ fn wrong_input_is_refused() {
     builder.push_kmer(5, &[1]).expect("a k-mer");
     invalid(builder.push_kmer(5, &[1]));
     invalid(builder.push_kmer(4, &[1]));
-    invalid(builder.finish().map(drop));
+    invalid(builder.build().map(drop));
     let mut builder = new();
     builder.push_kmer(5, &[1]).expect("a k-mer");
     builder.push_kmer(6, &[1]).expect("a k-mer");

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_kmers::{CountParams, Devices, KeepPairUnchanged, Partition, RootCounters, count};
+use genuma_kmers::{CountParams, Devices, KeepPairUnchanged, Partition, RootCounters, count_partition};
 use genuma_reads::{Lane, LaneFiles, ProgressCounters};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let start = Instant::now();
-    let (counted, _) = count(&lanes, &params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| select)?;
+    let (counted, _) =
+        count_partition(&lanes, &params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| select)?;
     let seconds = start.elapsed().as_secs_f64();
     let kmers: u64 = counted.stats.kmers.iter().sum();
     println!("{:#?}", counted.stats);

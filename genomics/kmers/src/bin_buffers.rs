@@ -39,7 +39,7 @@ impl BufferFill {
 
 impl<'a> BinBuffers<'a> {
     /// Allocates one buffer of `size` bytes for each bin.
-    pub(crate) fn allocate(bins: &'a Bins, size: usize) -> Self {
+    pub(crate) fn allocate_for_bins(bins: &'a Bins, size: usize) -> Self {
         Self { bins, bytes: vec![0; bins.len() * size], size, filled: vec![BufferFill::default(); bins.len()] }
     }
 
@@ -47,7 +47,7 @@ impl<'a> BinBuffers<'a> {
     /// is appended to its bin first if it has less. The caller writes a record there and then calls
     /// [`BinBuffers::commit_record`].
     #[inline]
-    pub(crate) fn reserve_record(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
+    pub(crate) fn reserve_space_for_record(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
         if self.size < self.filled[bin].bytes() + bytes {
             self.flush(bin)?;
         }
@@ -55,8 +55,8 @@ impl<'a> BinBuffers<'a> {
         Ok(&mut self.bytes[start + self.filled[bin].bytes()..start + self.size])
     }
 
-    /// Prefetches the free space of the buffer of a bin into the CPU cache, for [`BinBuffers::reserve_record`]; also
-    /// the entry of the bin if the buffer is almost full.
+    /// Prefetches the free space of the buffer of a bin into the CPU cache, for
+    /// [`BinBuffers::reserve_space_for_record`]; also the entry of the bin if the buffer is almost full.
     #[inline]
     pub(crate) fn prefetch_buffer_of_bin(&self, bin: usize) {
         let filled = self.filled[bin].bytes();
@@ -68,7 +68,7 @@ impl<'a> BinBuffers<'a> {
     }
 
     /// Adds the record of `bytes` bytes and `kmers` k-mers to the buffer; the caller has written it to the space from
-    /// [`BinBuffers::reserve_record`].
+    /// [`BinBuffers::reserve_space_for_record`].
     #[inline]
     pub(crate) fn commit_record(&mut self, bin: usize, bytes: usize, kmers: usize) {
         self.filled[bin].0 += bytes as u64 | (kmers as u64) << 32;
@@ -78,7 +78,7 @@ impl<'a> BinBuffers<'a> {
     ///
     /// # Errors
     /// Returns an error if the spill file fails.
-    pub(crate) fn flush_all(mut self) -> Result<(), Error> {
+    pub(crate) fn flush_all_to_bins(mut self) -> Result<(), Error> {
         (0..self.bins.len()).try_for_each(|bin| self.flush(bin))
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct SpilledBinIndex {
     bins: Vec<(u64, Vec<SpillBlock>)>,
 }
 
-/// Maximum size in bytes of the blocks in which [`Bins::write_consecutively`] joins the extents of a bin.
+/// Maximum size in bytes of the blocks in which [`Bins::write_bins_consecutively`] joins the extents of a bin.
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 impl SpilledBinIndex {
@@ -48,19 +48,19 @@ impl SpilledBinIndex {
     }
 
     /// Returns the index of the bins with numbers `bins` only, in the same order.
-    pub(crate) fn select_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
+    pub(crate) fn extract_index_of_bins(&self, bins: Range<usize>) -> SpilledBinIndex {
         SpilledBinIndex { extent_bytes: self.extent_bytes, bins: self.bins[bins].to_vec() }
     }
 
     /// Range of bytes of the file from the first to the last byte of these bins.
-    pub(crate) fn byte_range(&self) -> Range<u64> {
+    pub(crate) fn byte_range_in_file(&self) -> Range<u64> {
         let blocks = || self.bins.iter().flat_map(|(_, blocks)| blocks);
         let start = blocks().map(|block| block.offset).min().unwrap_or(0);
         start..blocks().map(|block| block.offset + u64::from(block.len)).max().unwrap_or(start)
     }
 
     /// Number of k-mers in all bins.
-    pub(crate) fn num_kmers(&self) -> u64 {
+    pub(crate) fn num_kmers_in_all_bins(&self) -> u64 {
         self.bins.iter().map(|(kmers, _)| kmers).sum()
     }
 
@@ -85,9 +85,9 @@ impl Bins {
         let node = self.pool.node_assignment().node_of_bin(bin);
         let mut bin = self.lock(bin);
         let Bin { kmers: sum, open, full } = &mut *bin;
-        let open = open.get_or_insert_with(|| self.pool.take_reserved_extent(node));
+        let open = open.get_or_insert_with(|| self.pool.take_empty_extent(node));
         if !open.has_space_for(records.len()) {
-            full.push(self.pool.store_full_extent(open, node)?);
+            full.push(self.pool.store_and_replace_full_extent(open, node)?);
         }
         open.append_records(records);
         *sum += kmers;
@@ -105,7 +105,7 @@ impl Bins {
     }
 
     /// Calls `each` with the records of each extent of a bin.
-    pub(crate) fn for_each_extent(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
+    pub(crate) fn for_each_extent_of_bin(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
         bin.open.iter().for_each(|open| each(open.appended_records()));
         let mut buffer = Vec::new();
@@ -124,37 +124,38 @@ impl Bins {
     }
 
     /// Size of an extent in bytes.
-    pub(crate) fn extent_bytes(&self) -> usize {
-        self.pool.extent_bytes()
+    pub(crate) fn bytes_per_extent(&self) -> usize {
+        self.pool.bytes_per_extent()
     }
 
     /// Bytes written to the spill file so far by all bins of the pool.
-    pub(crate) fn spilled_bytes(&self) -> u64 {
-        self.pool.spilled_bytes()
+    pub(crate) fn written_spill_bytes(&self) -> u64 {
+        self.pool.written_spill_bytes()
     }
 
     /// Number of bytes of the extents that are in memory.
-    pub(crate) fn bytes_in_memory(&self) -> u64 {
+    pub(crate) fn extent_bytes_in_memory(&self) -> u64 {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
             let full = bin.full.iter().filter(|extent| matches!(extent, StoredExtent::Memory(_))).count();
-            ((full + usize::from(bin.open.is_some())) * self.pool.extent_bytes()) as u64
+            ((full + usize::from(bin.open.is_some())) * self.pool.bytes_per_extent()) as u64
         };
         self.bins.iter().map(held).sum()
     }
 
     /// Moves full extents to the spill file until at most `bytes` bytes of extents are in memory, or no full extent is,
     /// and returns the freed memory to the operating system. Records must not be appended afterwards.
-    pub(crate) fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
-        self.pool.stop_keeping_in_memory();
-        let mut over = self.bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.extent_bytes() as u64);
+    pub(crate) fn spill_to_shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        self.pool.store_further_extents_in_file();
+        let mut over =
+            self.extent_bytes_in_memory().saturating_sub(bytes).div_ceil(self.pool.bytes_per_extent() as u64);
         for bin in (0..self.len()).rev() {
             let mut bin = self.lock(bin);
             for extent in bin.full.iter_mut().filter(|extent| matches!(extent, StoredExtent::Memory(_))) {
                 if over == 0 {
                     break;
                 }
-                self.pool.move_to_file(extent)?;
+                self.pool.move_extent_to_file(extent)?;
                 over -= 1;
             }
         }
@@ -166,20 +167,20 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(self) -> Result<SpilledBinIndex, Error> {
+    pub(crate) fn move_all_to_file(self) -> Result<SpilledBinIndex, Error> {
         let Self { bins, pool } = self;
         let move_bin = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
             let blocks =
-                full.into_iter().chain(open.map(StoredExtent::Memory)).map(|extent| pool.store_in_file(extent));
+                full.into_iter().chain(open.map(StoredExtent::Memory)).map(|extent| pool.store_extent_in_file(extent));
             Ok((kmers, blocks.collect::<Result<_, Error>>()?))
         };
         let bins = bins.into_iter().map(move_bin).collect::<Result<_, Error>>()?;
         pool.sync_spill_file()?;
-        Ok(SpilledBinIndex { extent_bytes: pool.extent_bytes(), bins })
+        Ok(SpilledBinIndex { extent_bytes: pool.bytes_per_extent(), bins })
     }
 
-    /// Opens bins in the file at `path` that [`Bins::move_to_file`] wrote; `index` has the position of each bin.
+    /// Opens bins in the file at `path` that [`Bins::move_all_to_file`] wrote; `index` has the position of each bin.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened.
@@ -201,13 +202,13 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read, or `file` cannot be written.
-    pub(crate) fn write_consecutively(self, file: &SpillFile) -> Result<SpilledBinIndex, Error> {
+    pub(crate) fn write_bins_consecutively(self, file: &SpillFile) -> Result<SpilledBinIndex, Error> {
         let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
         for bin in 0..self.len() {
             let (kmers, mut blocks) = (self.kmer_count_of_bin(bin), Vec::new());
             bytes.clear();
             let mut failed = Ok(());
-            self.for_each_extent(bin, |records| {
+            self.for_each_extent_of_bin(bin, |records| {
                 if bytes.len() + records.len() > MAX_BLOCK_BYTES && failed.is_ok() {
                     failed = file.write_block(&bytes, bytes.len()).map(|block| blocks.push(block));
                     bytes.clear();
@@ -222,10 +223,10 @@ impl Bins {
             bins.push((kmers, blocks));
         }
         file.sync_to_disk()?;
-        Ok(SpilledBinIndex { extent_bytes: self.extent_bytes(), bins })
+        Ok(SpilledBinIndex { extent_bytes: self.bytes_per_extent(), bins })
     }
 
-    /// Opens bins in an object that [`Bins::write_consecutively`] wrote; `index` has the position of each bin.
+    /// Opens bins in an object that [`Bins::write_bins_consecutively`] wrote; `index` has the position of each bin.
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
@@ -252,7 +253,7 @@ pub(crate) trait BinSource: Sync {
     fn kmer_count_of_bin(&self, bin: usize) -> u64;
 
     /// Calls `each` with all records of a bin, those of one extent at a time.
-    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+    fn for_each_extent_of_bin(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Frees a bin that has been counted.
     fn free_bin(&self, bin: usize);
@@ -267,8 +268,8 @@ impl BinSource for Bins {
         Bins::kmer_count_of_bin(self, bin)
     }
 
-    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        Bins::for_each_extent(self, bin, each)
+    fn for_each_extent_of_bin(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        Bins::for_each_extent_of_bin(self, bin, each)
     }
 
     fn free_bin(&self, bin: usize) {
@@ -283,8 +284,8 @@ mod tests {
     #[test]
     fn records_survive_a_round_trip_through_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool =
-            ExtentPool::create(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX).expect("memory");
+        let pool = ExtentPool::with_unnamed_file(4096, 3, 4, NodeAssignment::for_this_machine(1), dir.path(), u64::MAX)
+            .expect("memory");
         let bins = Bins::create_empty(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {
@@ -292,21 +293,21 @@ mod tests {
             bins.append_records(bin, &records, u64::from(i)).expect("room");
             expected[bin].extend(records);
         }
-        assert!(pool.spilled_bytes() > 20 * 4000);
-        assert_eq!(bins.bytes_in_memory(), 7 * 4096);
+        assert!(pool.written_spill_bytes() > 20 * 4000);
+        assert_eq!(bins.extent_bytes_in_memory(), 7 * 4096);
         assert_eq!(std::fs::read_dir(dir.path()).expect("the folder").count(), 0, "the spill file has no name");
-        bins.shrink_memory_to(5 * 4096).expect("room");
-        assert_eq!(bins.bytes_in_memory(), 5 * 4096);
+        bins.spill_to_shrink_memory_to(5 * 4096).expect("room");
+        assert_eq!(bins.extent_bytes_in_memory(), 5 * 4096);
         for (bin, mut expected) in expected.into_iter().enumerate() {
             let mut found = Vec::new();
-            bins.for_each_extent(bin, |records| found.extend_from_slice(records)).expect("readable");
+            bins.for_each_extent_of_bin(bin, |records| found.extend_from_slice(records)).expect("readable");
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected);
             assert_eq!(bins.kmer_count_of_bin(bin), (0..1000).filter(|i| i % 3 == bin as u64).sum::<u64>());
             bins.free_bin(bin);
-            bins.for_each_extent(bin, |records| assert!(records.is_empty())).expect("readable");
+            bins.for_each_extent_of_bin(bin, |records| assert!(records.is_empty())).expect("readable");
         }
-        assert_eq!(bins.bytes_in_memory(), 0);
+        assert_eq!(bins.extent_bytes_in_memory(), 0);
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::bins::{Bins, SpilledBinIndex};
 use crate::extents::ExtentPool;
 use crate::node_assignment::NodeAssignment;
-use crate::pipeline::{ScatteredReads, check_params};
+use crate::pipeline::{ScatteredReads, check_count_params};
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan};
 use crate::scatter::ScatterTotals;
 use crate::sorted_kmers::{SortRangeLayout, SortableKmers};
@@ -51,7 +51,7 @@ impl BinnedReadsCheckpoint {
     ///
     /// # Errors
     /// Returns the errors of [`ScatteredReads::scatter_lanes`].
-    pub fn scatter_and_create<const S: usize>(
+    pub fn scatter_lanes_to_file<const S: usize>(
         lanes: &[Lane],
         params: &CountParams,
         meter: &ProgressCounters,
@@ -65,9 +65,9 @@ impl BinnedReadsCheckpoint {
             path,
         )?;
         let (scattered, _) =
-            ScatteredReads::<S>::scatter_with_pool(pool, plan, lanes, params, meter, || KeepPairUnchanged)?;
+            ScatteredReads::<S>::scatter_into_extent_pool(pool, plan, lanes, params, meter, || KeepPairUnchanged)?;
         let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
-        Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_to_file()? })
+        Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.move_all_to_file()? })
     }
 
     /// Number of counters of each k-mer: the number of samples, rounded up to a supported number.
@@ -77,7 +77,7 @@ impl BinnedReadsCheckpoint {
 
     /// Opens the bins in the file at `path`, to count them with the threads and memory of `params`.
     fn scattered<const S: usize>(self, params: &CountParams, path: &Path) -> Result<ScatteredReads<S>, Error> {
-        check_params(params)?;
+        check_count_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         let (devices, reserved) = (params.devices.clone(), params.reserved_for_devices());
         let demand = MemoryDemand::demand_for_count::<S>(self.kmers.iter().sum(), threads, KmerDelivery::SortableKmers);
@@ -110,7 +110,7 @@ impl CountedKmersCheckpoint {
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, or if a spill file cannot be written or read or is damaged.
-    pub fn count_and_create<const S: usize>(
+    pub fn count_bins_to_file<const S: usize>(
         read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,
@@ -120,11 +120,11 @@ impl CountedKmersCheckpoint {
         let scattered = read.scattered::<S>(params, bins)?;
         let MemoryPlan { extent_bytes: extent, sort_ranges: parts, .. } = scattered.plan;
         let pool = ExtentPool::with_named_file(extent, parts, NodeAssignment::for_this_machine(params.threads), path)?;
-        let sorted = scattered.count_into_pool(pool, min_count)?;
+        let sorted = scattered.count_frequent_kmers_into_pool(pool, min_count)?;
         let CountStats { bases, kmers, distinct, super_kmer_bytes: packed_bytes, bins, extra_passes, .. } =
             sorted.count_stats();
         let SortableKmers { num_kept: kept, spectra, ranges: parts, .. } = sorted;
-        let parts = parts.move_to_file()?;
+        let parts = parts.move_all_to_file()?;
         Ok(Self {
             bases: bases.into(),
             kmers: kmers.into(),
@@ -153,7 +153,7 @@ impl CountedKmersCheckpoint {
         params: &CountParams,
         path: &Path,
     ) -> Result<SortableKmers<S>, Error> {
-        check_params(params)?;
+        check_count_params(params)?;
         let CountParams { k, threads, memory_bytes: memory, .. } = *params;
         // Each thread also reads an extent. The other half of the memory is left to the consumer of the k-mers.
         let each = (memory / 2) as usize / threads;

@@ -20,7 +20,7 @@ const BATCH_SUPER_KMERS: usize = 32;
 /// packed value. A slot with 0 k-mers is empty.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedSuperKmer<const S: usize> {
-    /// Packed bases ([`SuperKmerRecord::canonical_word`]).
+    /// Packed bases ([`SuperKmerRecord::canonical_bases_as_word`]).
     pub word: u128,
     /// Number of k-mers in the super-k-mer, whatever its number of occurrences.
     pub kmers: u32,
@@ -39,7 +39,7 @@ pub(crate) struct SuperKmerCollapser<const S: usize> {
 
 impl<const S: usize> SuperKmerCollapser<S> {
     /// Creates a table for super-k-mers of `k`-mers with `pieces` slots, rounded down to a power of two.
-    pub(crate) fn with_capacity(k: u32, pieces: usize) -> Self {
+    pub(crate) fn with_num_slots(k: u32, pieces: usize) -> Self {
         let pieces = vec![CountedSuperKmer::EMPTY; 1 << pieces.max(2).ilog2()];
         Self { k, held: pieces, waiting: Vec::with_capacity(BATCH_SUPER_KMERS) }
     }
@@ -50,7 +50,7 @@ impl<const S: usize> SuperKmerCollapser<S> {
     pub(crate) fn add_record(&mut self, record: SuperKmerRecord<'_>, out: impl FnMut(&CountedSuperKmer<S>)) {
         let mut counts = [0; S];
         counts[record.sample] = 1;
-        let word = record.canonical_word(self.k);
+        let word = record.canonical_bases_as_word(self.k);
         let hash = (word >> 64) as u64 ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let place = (hash >> (64 - self.held.len().ilog2())) as usize;
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn collapsed_counts_add_up_to_the_input() {
         let (mut random, mut expected, mut found) = (Random(1), BTreeMap::new(), BTreeMap::new());
-        let mut collapse = SuperKmerCollapser::<2>::with_capacity(12, 4);
+        let mut collapse = SuperKmerCollapser::<2>::with_num_slots(12, 4);
         let mut outs = 0;
         let mut out = |piece: &CountedSuperKmer<2>| {
             outs += 1;
@@ -119,7 +119,7 @@ mod tests {
             let bases = [(random.below(3) * random.below(30)) as u8; 20];
             let kmers = [1, 2, 5, 31, 32][random.below(5) as usize];
             let record = SuperKmerRecord { sample: random.below(2) as usize, kmers, bases: &bases };
-            for &key in KmerKeyBuffer::default().compute_keys(record.canonical_word(12), kmers, 12) {
+            for &key in KmerKeyBuffer::default().compute_keys(record.canonical_bases_as_word(12), kmers, 12) {
                 expected.entry(key).or_insert([0; 2])[record.sample] += 1;
             }
             collapse.add_record(record, &mut out);

@@ -52,7 +52,7 @@ impl RootClass {
     /// The class of all roots.
     pub(crate) const ALL_ROOTS: Self = Self { bits: 0, id: 0 };
 
-    /// Whether a root with this hash ([`hash_of_root`]) belongs to the class.
+    /// Whether a root with this hash ([`hash_root_of_key`]) belongs to the class.
     #[inline]
     pub(crate) fn class_contains_hash(self, hash: u64) -> bool {
         self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
@@ -73,7 +73,7 @@ impl RootClass {
 /// Hash of the root of a k-mer key. Different roots have different hashes. The high bits give the position in the
 /// table, the low bits give the root class.
 #[inline]
-pub(crate) fn hash_of_root(key: u64) -> u64 {
+pub(crate) fn hash_root_of_key(key: u64) -> u64 {
     let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
@@ -123,18 +123,18 @@ impl<const S: usize> CounterTable<S> {
     /// in the class. At least one count must be positive. The counts are complete after
     /// [`CounterTable::add_waiting_kmers`].
     #[inline]
-    pub(crate) fn add_keys(&mut self, keys: &[u64], counts: [u32; S]) {
+    pub(crate) fn add_counts_to_keys(&mut self, keys: &[u64], counts: [u32; S]) {
         if self.waiting.len() + keys.len() > KMERS_PER_PREFETCH_BATCH {
             self.add_waiting_kmers();
         }
         for &key in keys {
-            let hash = hash_of_root(key);
+            let hash = hash_root_of_key(key);
             prefetch(&self.slots[self.slot_index(hash)]);
             self.waiting.push((hash, key, counts));
         }
     }
 
-    /// Adds to the table the k-mers of [`CounterTable::add_keys`] that are still waiting.
+    /// Adds to the table the k-mers of [`CounterTable::add_counts_to_keys`] that are still waiting.
     pub(crate) fn add_waiting_kmers(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (hash, key, counts) in waiting.drain(..) {
@@ -188,7 +188,7 @@ impl<const S: usize> CounterTable<S> {
         let old = std::mem::replace(&mut self.slots, vec![Slot::EMPTY; slots]);
         (self.active, self.used) = (slots, 0);
         for slot in old.iter().filter(|s| !s.is_free()) {
-            let hash = hash_of_root(slot.key);
+            let hash = hash_root_of_key(slot.key);
             if self.class.class_contains_hash(hash) {
                 *self.find_slot(hash, slot.key) = *slot;
                 self.used += 1;
@@ -200,7 +200,7 @@ impl<const S: usize> CounterTable<S> {
     }
 
     /// Number of k-mers in the table.
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn num_kmers(&self) -> usize {
         self.used
     }
 
@@ -212,7 +212,7 @@ impl<const S: usize> CounterTable<S> {
 
     /// Calls `each` with the keys and counts of the k-mers whose total count is at least `min_count` (at least 1), in
     /// batches and in no particular order. Adds all k-mers to the spectra and empties the table.
-    pub(crate) fn drain_kmers<E>(
+    pub(crate) fn drain_kmers_with_min_count<E>(
         &mut self,
         min_count: u32,
         spectra: &mut KmerSpectra<S>,
@@ -272,7 +272,7 @@ impl<const S: usize> KmerSpectra<S> {
     }
 
     /// Sets the entries of count 0 to 0. While counting, they include k-mers that a sample lacks and empty slots.
-    pub(crate) fn clear_spectra_at_count_zero(&mut self) {
+    pub(crate) fn clear_entries_of_count_zero(&mut self) {
         self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
 }
@@ -356,7 +356,7 @@ mod tests {
         let mut class = Some(RootClass::ALL_ROOTS);
         while let Some(current) = class {
             tally.start_class(current, 0);
-            keys.iter().for_each(|&(sample, key)| tally.add_keys(&[key], one(sample)));
+            keys.iter().for_each(|&(sample, key)| tally.add_counts_to_keys(&[key], one(sample)));
             tally.add_waiting_kmers();
             assert!(tally.slots.len() <= max_slots);
             tally.drain_roots(&mut KmerSpectra::zero_spectra(), |r| {

@@ -27,7 +27,7 @@ use genuma_gpu::Device;
 use crate::scatter::ScatterDevice;
 
 pub use gain::{CountingTimesWithAndWithoutDevices, estimate_times_with_and_without_devices};
-pub(crate) use lane::DeviceLane;
+pub(crate) use lane::DeviceLaneSettings;
 
 /// Number of lanes of a device: one copies to it, one counts, one copies from it.
 const LANES: usize = 3;
@@ -102,7 +102,7 @@ impl Devices {
     }
 
     /// Creates the lanes of the devices that have not failed; they share `reserved` bytes of host memory.
-    pub(crate) fn create_usable_lanes(&self, reserved: u64) -> Vec<DeviceLane> {
+    pub(crate) fn create_usable_lanes(&self, reserved: u64) -> Vec<DeviceLaneSettings> {
         let each = reserved / self.max_lanes().max(1) as u64;
         let alive = self.devices.iter().filter(|device| !device.is_lost());
         let lanes = alive.flat_map(|device| std::iter::repeat_n(device, LANES));
@@ -114,7 +114,7 @@ impl Devices {
                 false => (each, memory),
             };
             let (device, devices, host) = (device.clone(), self.clone(), host.min(MAX_HOST_BYTES_PER_LANE));
-            DeviceLane { number, device, device_bytes, host_bytes: host, statistics: devices }
+            DeviceLaneSettings { number, device, device_bytes, host_bytes: host, statistics: devices }
         };
         lanes.enumerate().map(lane).collect()
     }

@@ -14,7 +14,7 @@ use genuma_machine::placement::{Slab, SlabBuffer as SlabPiece};
 use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 
 use crate::Error;
-use crate::node_assignment::{NodeAssignment, NodeUsage};
+use crate::node_assignment::{NodeAssignment, NodeThreadsAndMemory};
 
 /// Word for the contents of the spill file in error messages.
 const SPILL_CONTENT: &str = "k-mer";
@@ -70,7 +70,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the system cannot provide the memory.
-    pub(crate) fn create(
+    pub(crate) fn with_unnamed_file(
         extent: usize,
         open: usize,
         max_full: usize,
@@ -132,7 +132,7 @@ impl ExtentPool {
         let mut shares = vec![0; nodes.num_nodes()];
         (0..max_open + max_full).for_each(|i| shares[nodes.node_of_bin(i)] += 1);
         let slabs = shares.into_iter().enumerate();
-        let slabs = slabs.map(|(node, extents)| Slab::reserve(extent_bytes, extents, nodes.node_id(node)));
+        let slabs = slabs.map(|(node, extents)| Slab::reserve(extent_bytes, extents, nodes.os_node_id(node)));
         let slabs = slabs.collect::<Result<_, _>>()?;
         Ok(Arc::new(Self { extent_bytes, nodes, slabs, free_full_extents: AtomicUsize::new(max_full), spill }))
     }
@@ -144,13 +144,13 @@ impl ExtentPool {
 
     /// For each NUMA node, how many bytes of the memory for its bins are on it and on other nodes; empty if there is
     /// only one node or the kernel does not report it.
-    pub(crate) fn memory_by_node(&self) -> Vec<NodeUsage> {
+    pub(crate) fn memory_by_node(&self) -> Vec<NodeThreadsAndMemory> {
         let share = |(node, slab): (usize, &Arc<Slab>)| {
-            let (id, found) = (self.nodes.node_id(node)?, slab.query_residence().ok()?);
+            let (id, found) = (self.nodes.os_node_id(node)?, slab.query_residence().ok()?);
             let on = |id| found.pages_by_node.get(&id).copied().unwrap_or(0) * found.page_bytes;
             let here = on(id);
             let elsewhere = found.num_resident_pages() * found.page_bytes - here;
-            Some(NodeUsage {
+            Some(NodeThreadsAndMemory {
                 node: id,
                 threads: self.nodes.thread_count_of_node(node),
                 local_bytes: here,
@@ -161,12 +161,12 @@ impl ExtentPool {
     }
 
     /// Size of an extent in bytes.
-    pub(crate) fn extent_bytes(&self) -> usize {
+    pub(crate) fn bytes_per_extent(&self) -> usize {
         self.extent_bytes
     }
 
     /// Bytes written to the spill file so far.
-    pub(crate) fn spilled_bytes(&self) -> u64 {
+    pub(crate) fn written_spill_bytes(&self) -> u64 {
         self.spill.written_bytes()
     }
 
@@ -179,7 +179,7 @@ impl ExtentPool {
     ///
     /// # Panics
     /// Panics if no memory is left because more extents are open than was declared, or full ones were not stored.
-    pub(crate) fn take_reserved_extent(&self, node: usize) -> OpenExtent {
+    pub(crate) fn take_empty_extent(&self, node: usize) -> OpenExtent {
         let (others, first) = self.slabs.split_at(node);
         let memory = first.iter().chain(others).find_map(Slab::take_buffer).expect("an extent for each bin");
         OpenExtent { memory, len: 0 }
@@ -189,9 +189,13 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_full_extent(&self, open: &mut OpenExtent, node: usize) -> Result<StoredExtent, Error> {
+    pub(crate) fn store_and_replace_full_extent(
+        &self,
+        open: &mut OpenExtent,
+        node: usize,
+    ) -> Result<StoredExtent, Error> {
         if self.free_full_extents.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(StoredExtent::Memory(std::mem::replace(open, self.take_reserved_extent(node))));
+            return Ok(StoredExtent::Memory(std::mem::replace(open, self.take_empty_extent(node))));
         }
         let piece = self.spill.write_block(open.appended_records(), self.extent_bytes)?;
         open.len = 0;
@@ -228,7 +232,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn move_to_file(&self, extent: &mut StoredExtent) -> Result<(), Error> {
+    pub(crate) fn move_extent_to_file(&self, extent: &mut StoredExtent) -> Result<(), Error> {
         if let StoredExtent::Memory(records) = extent {
             *extent = StoredExtent::File(self.spill.write_block(records.appended_records(), self.extent_bytes)?);
         }
@@ -239,7 +243,7 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub(crate) fn store_in_file(&self, extent: StoredExtent) -> Result<SpillBlock, Error> {
+    pub(crate) fn store_extent_in_file(&self, extent: StoredExtent) -> Result<SpillBlock, Error> {
         match extent {
             StoredExtent::Memory(records) => {
                 Ok(self.spill.write_block(records.appended_records(), self.extent_bytes)?)
@@ -257,7 +261,7 @@ impl ExtentPool {
     }
 
     /// Stores all further full extents in the file instead of memory.
-    pub(crate) fn stop_keeping_in_memory(&self) {
+    pub(crate) fn store_further_extents_in_file(&self) {
         self.free_full_extents.store(0, Relaxed);
     }
 
@@ -275,14 +279,15 @@ mod tests {
     use super::*;
 
     fn pool(spare: usize, work: &Path) -> Arc<ExtentPool> {
-        ExtentPool::create(4096, 1, spare, NodeAssignment::for_this_machine(1), work, u64::MAX).expect("memory")
+        ExtentPool::with_unnamed_file(4096, 1, spare, NodeAssignment::for_this_machine(1), work, u64::MAX)
+            .expect("memory")
     }
 
     /// Stores an extent of `len` equal bytes.
     fn put(pool: &ExtentPool, byte: u8, len: usize) -> Result<StoredExtent, Error> {
-        let mut open = pool.take_reserved_extent(0);
+        let mut open = pool.take_empty_extent(0);
         open.append_records(&vec![byte; len]);
-        pool.store_full_extent(&mut open, 0)
+        pool.store_and_replace_full_extent(&mut open, 0)
     }
 
     #[test]
@@ -297,9 +302,9 @@ mod tests {
         let mut extent = put(5);
         assert!(matches!(extent, StoredExtent::Memory(_)));
         pool.free_extent(second);
-        pool.move_to_file(&mut extent).expect("room");
+        pool.move_extent_to_file(&mut extent).expect("room");
         assert!(matches!(extent, StoredExtent::File(SpillBlock { offset: 4096, .. })));
         assert_eq!(pool.read_extent(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
-        assert_eq!(pool.spilled_bytes(), 400);
+        assert_eq!(pool.written_spill_bytes(), 400);
     }
 }

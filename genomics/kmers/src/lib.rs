@@ -22,7 +22,7 @@
 //! };
 //! let bins = ScatteredSamples::scatter_lanes(1, &lanes, &params, &ProgressCounters::default())?;
 //! let mut counts = Vec::new();
-//! bins.count_and_sort(1)?.for_each_kmer(|kmer, samples| {
+//! bins.count_and_keep_frequent_kmers(1)?.for_each_kmer(|kmer, samples| {
 //!     counts.push((encode::unpack(kmer, 15), samples[0]));
 //!     Ok::<(), genuma_kmers::Error>(())
 //! })?;
@@ -40,7 +40,7 @@ mod node_assignment;
 mod extents;
 mod bins;
 mod bin_buffers;
-mod sample_count;
+mod run_time_sample_number;
 mod scatter;
 mod collapse;
 mod counter_table;
@@ -58,16 +58,16 @@ pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{CountingTimesWithAndWithoutDevices, Devices, estimate_times_with_and_without_devices};
 pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
-pub use node_assignment::NodeUsage;
-pub use partition::{BinGrid, MAX_PARTITIONS, Partition, PartitionOutcome, count_in_partitions};
-pub use pipeline::{ScatteredReads, count};
+pub use node_assignment::NodeThreadsAndMemory;
+pub use partition::{BinGrid, CountedOrTooLarge, MAX_PARTITIONS, Partition, count_all_partitions};
+pub use pipeline::{ScatteredReads, count_partition};
 pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_bytes_for_grid};
-pub use sample_count::{ScatteredSamples, SortableSampleKmers};
+pub use run_time_sample_number::{ScatteredSamples, SortableSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
 pub use shards::{ShardKmerIndex, count_partition_from_shards};
 pub use sorted_kmers::SortableKmers;
 
-/// Smallest k, for tests; real genomes need at least 24.
+/// Smallest k that is accepted (tests use it); real genomes need at least 24.
 pub(crate) const MIN_K: u32 = 12;
 /// Largest k: a k-mer fits one 64-bit word.
 pub const MAX_K: u32 = 32;
@@ -120,14 +120,14 @@ impl CountParams {
         self.memory_bytes - self.reserved_for_devices()
     }
 
-    /// Minimum number of partitions with which [`count`] fits into memory and scratch space for the expected input;
-    /// `None` if more than [`MAX_PARTITIONS`] are needed. The parameters must be valid.
+    /// Minimum number of partitions with which [`count_partition`] fits into memory and scratch space for the expected
+    /// input; `None` if more than [`MAX_PARTITIONS`] are needed. The parameters must be valid.
     pub fn partitions_needed<const S: usize>(&self, expected: &ExpectedKmers) -> Option<u32> {
         plan::partitions_needed::<S>(expected, self)
     }
 
-    /// Forecasts the resources of [`count`] with as many partitions as needed; `None` if more than [`MAX_PARTITIONS`]
-    /// are needed. The parameters must be valid, and the memory at least [`min_memory_bytes`].
+    /// Forecasts the resources of [`count_partition`] with as many partitions as needed; `None` if more than
+    /// [`MAX_PARTITIONS`] are needed. The parameters must be valid, and the memory at least [`min_memory_bytes`].
     pub fn forecast_resources<const S: usize>(&self, expected: &ExpectedKmers) -> Option<CountForecast> {
         plan::forecast_count_resources::<S>(expected, self)
     }
@@ -164,10 +164,10 @@ pub struct RootCounters<const S: usize = 2> {
     pub counts: [[u32; S]; 16],
 }
 
-/// Result of [`count`].
+/// Result of [`count_partition`].
 #[derive(Debug)]
 pub struct CountResult<P, const S: usize = 2> {
-    /// Items that the closure `select` of [`count`] pushed, sorted.
+    /// Items that the closure `select` of [`count_partition`] pushed, sorted.
     pub selected: Vec<P>,
     /// k-mer spectrum of each sample: `spectra[sample][m]` is the number of distinct canonical k-mers that the sample
     /// has `m` times; the last entry includes all higher counts; entry 0 is 0.

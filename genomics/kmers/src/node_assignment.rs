@@ -53,7 +53,7 @@ impl NodeAssignment {
     }
 
     /// Number of a node (index `node`) in the operating system. `None` if threads are not bound to nodes.
-    pub(crate) fn node_id(&self, node: usize) -> Option<u32> {
+    pub(crate) fn os_node_id(&self, node: usize) -> Option<u32> {
         self.ids.get(node).copied()
     }
 
@@ -71,7 +71,7 @@ impl NodeAssignment {
     /// With a single node, or if the kernel refuses, the thread is not pinned.
     pub(crate) fn pin_thread(&self, thread: usize) -> usize {
         let node = self.threads[thread % self.threads.len()];
-        if let Some(id) = self.node_id(node) {
+        if let Some(id) = self.os_node_id(node) {
             match pin::pin_to_node(id) {
                 // The thread ends with the count, so it is never unpinned.
                 Ok(pinned) => std::mem::forget(pinned),
@@ -84,7 +84,7 @@ impl NodeAssignment {
 
 /// Threads and memory of a count on one NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeUsage {
+pub struct NodeThreadsAndMemory {
     /// Number of the NUMA node in Linux.
     pub node: u32,
     /// Number of threads assigned to the node.
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn bins_are_assigned_to_nodes_like_threads() {
         let nodes = NodeAssignment::for_topology(&machine("2 nodes x 4 cores, 1 GiB"), 5);
-        assert_eq!((nodes.num_nodes(), nodes.node_id(0), nodes.node_id(1)), (2, Some(0), Some(1)));
+        assert_eq!((nodes.num_nodes(), nodes.os_node_id(0), nodes.os_node_id(1)), (2, Some(0), Some(1)));
         assert_eq!([nodes.thread_count_of_node(0), nodes.thread_count_of_node(1)], [3, 2]);
         let bins: Vec<usize> = (0..10).map(|bin| nodes.node_of_bin(bin)).collect();
         assert_eq!(bins, [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]);
@@ -122,7 +122,7 @@ mod tests {
             NodeAssignment::for_topology(&machine("1 node x 4 cores, 1 GiB"), 3),
             NodeAssignment::single_node(0),
         ] {
-            assert_eq!((nodes.num_nodes(), nodes.node_id(0)), (1, None));
+            assert_eq!((nodes.num_nodes(), nodes.os_node_id(0)), (1, None));
             assert!((0..9).all(|bin| nodes.node_of_bin(bin) == 0));
             assert_eq!(nodes.pin_thread(1), 0);
         }

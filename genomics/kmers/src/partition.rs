@@ -48,15 +48,15 @@ impl Partition {
     }
 
     /// Label that is valid as a part of a file name: `2-of-4` for the partition with index 1 of four.
-    pub fn label(self) -> String {
+    pub fn file_name_label(self) -> String {
         format!("{}-of-{}", self.number + 1, self.total)
     }
 
-    /// Parses a label as written by [`Partition::label`]; `None` for any other text.
-    pub fn from_label(label: &str) -> Option<Partition> {
+    /// Parses a label as written by [`Partition::file_name_label`]; `None` for any other text.
+    pub fn from_file_name_label(label: &str) -> Option<Partition> {
         let (number, of) = label.split_once("-of-")?;
         let part = Partition::from_number_and_total(number.parse::<u32>().ok()?.checked_sub(1)?, of.parse().ok()?)?;
-        (part.label() == label).then_some(part)
+        (part.file_name_label() == label).then_some(part)
     }
 
     /// Whether roots with this minimizer belong to the partition.
@@ -144,7 +144,7 @@ impl BinGrid {
 
 /// Outcome of counting one partition.
 #[derive(Debug)]
-pub enum PartitionOutcome<T> {
+pub enum CountedOrTooLarge<T> {
     /// The partition fitted in memory and scratch space; the result of counting it.
     Counted(T),
     /// The partition did not fit in memory and scratch space. Counting stopped when this share of the input had been
@@ -161,10 +161,10 @@ pub enum PartitionOutcome<T> {
 ///
 /// # Errors
 /// Returns the first error of `count_one`, or that of `too_large` for a partition that cannot be split further.
-pub fn count_in_partitions<T, E>(
+pub fn count_all_partitions<T, E>(
     min_partitions: u32,
     done: &[Partition],
-    mut count_one: impl FnMut(Partition) -> Result<PartitionOutcome<T>, E>,
+    mut count_one: impl FnMut(Partition) -> Result<CountedOrTooLarge<T>, E>,
     too_large: impl FnOnce(Partition) -> E,
 ) -> Result<(Vec<Partition>, Vec<T>), E> {
     let first = done.iter().map(|part| part.total).min().unwrap_or(min_partitions.clamp(1, MAX_PARTITIONS));
@@ -182,8 +182,8 @@ pub fn count_in_partitions<T, E>(
     let mut made = Vec::new();
     while let Some(part) = queue.pop_front() {
         match count_one(part)? {
-            PartitionOutcome::Counted(result) => made.push(result),
-            PartitionOutcome::TooLarge(read) => {
+            CountedOrTooLarge::Counted(result) => made.push(result),
+            CountedOrTooLarge::TooLarge(read) => {
                 // As many partitions as would have fit, judged by the share that was read.
                 let would = f64::from(part.total) / read.max(1.0 / f64::from(MAX_PARTITIONS));
                 let least = (would.ceil() as u32).max(part.total + 1);
@@ -222,8 +222,8 @@ mod tests {
     /// Returns the order in which partitions are counted, if those for which `too_large` returns a share are too
     /// large.
     fn order(wanted: u32, done: &[Partition], too_large: impl Fn(Partition) -> Option<f64>) -> Vec<Partition> {
-        let one = |part| Ok(too_large(part).map_or(PartitionOutcome::Counted(part), PartitionOutcome::TooLarge));
-        let (used, made) = count_in_partitions(wanted, done, one, |part| part.to_string()).expect("small enough");
+        let one = |part| Ok(too_large(part).map_or(CountedOrTooLarge::Counted(part), CountedOrTooLarge::TooLarge));
+        let (used, made) = count_all_partitions(wanted, done, one, |part| part.to_string()).expect("small enough");
         // Each hash is in exactly one partition.
         for hash in 0..MAX_PARTITIONS * 15 {
             let of = |p: &&Partition| hash % p.total == p.number;
@@ -260,20 +260,20 @@ mod tests {
 
     #[test]
     fn partitions_that_cannot_be_split_are_an_error() {
-        let never = |_| Ok::<PartitionOutcome<()>, String>(PartitionOutcome::TooLarge(0.01));
-        let said = count_in_partitions(1, &[], never, |part| part.to_string()).expect_err("too large");
+        let never = |_| Ok::<CountedOrTooLarge<()>, String>(CountedOrTooLarge::TooLarge(0.01));
+        let said = count_all_partitions(1, &[], never, |part| part.to_string()).expect_err("too large");
         assert_eq!(said, "partition 1 of 4096");
-        let said = count_in_partitions(3, &[], never, |part| part.to_string()).expect_err("too large");
+        let said = count_all_partitions(3, &[], never, |part| part.to_string()).expect_err("too large");
         assert_eq!(said, "partition 1 of 3072");
     }
 
     #[test]
     fn labels_survive_a_round_trip() {
         for part in [Partition::WHOLE_KMER_SPACE, part(2, 4), part(4096, 4096)] {
-            assert_eq!(Partition::from_label(&part.label()), Some(part));
+            assert_eq!(Partition::from_file_name_label(&part.file_name_label()), Some(part));
         }
         for label in ["", "1", "0-of-4", "5-of-4", "1-of-0", "01-of-4", "1-of-8192", "+1-of-4", "1-of-4-of-5"] {
-            assert_eq!(Partition::from_label(label), None, "{label}");
+            assert_eq!(Partition::from_file_name_label(label), None, "{label}");
         }
     }
 

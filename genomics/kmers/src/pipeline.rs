@@ -12,9 +12,9 @@ use crate::collapse::SuperKmerCollapser;
 use crate::counter_table::{
     CountTotals, CounterSink, CounterTable, DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass,
 };
-use crate::device::{DeviceLane, Devices};
+use crate::device::{DeviceLaneSettings, Devices};
 use crate::extents::ExtentPool;
-use crate::node_assignment::{NodeAssignment, NodeUsage};
+use crate::node_assignment::{NodeAssignment, NodeThreadsAndMemory};
 use crate::partition::BinGrid;
 use crate::plan::{KmerDelivery, MemoryDemand, MemoryPlan, min_memory_bytes};
 use crate::scatter::{ScatterThread, ScatterTotals};
@@ -23,7 +23,7 @@ use crate::superkmer::{KmerKeyBuffer, super_kmer_records};
 use crate::{CountParams, CountResult, CountStats, Error, KeepPairUnchanged, MAX_K, MIN_K, PreparePair, RootCounters};
 
 /// Counts the k-mers of one partition jointly in samples 0 to `S - 1`. Over all partitions
-/// ([`crate::count_in_partitions`]) each root is counted once.
+/// ([`crate::count_all_partitions`]) each root is counted once.
 ///
 /// `prepare` creates a [`PreparePair`] for each thread, through which the thread passes its pairs; all of them are
 /// returned. After all reads were read, `select` creates a closure from the number of k-mers of each sample and from
@@ -33,7 +33,7 @@ use crate::{CountParams, CountResult, CountStats, Error, KeepPairUnchanged, MAX_
 /// # Errors
 /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file fails;
 /// [`Error::TooLarge`] if the bins do not fit.
-pub fn count<P: Ord + Send, const S: usize, R, F>(
+pub fn count_partition<P: Ord + Send, const S: usize, R, F>(
     lanes: &[Lane],
     params: &CountParams,
     meter: &ProgressCounters,
@@ -44,12 +44,12 @@ where
     R: PreparePair,
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
-    check_params(params)?;
+    check_count_params(params)?;
     let kmers =
         params.estimate_kmers_of_lanes(lanes)?.expected_kmers_per_partition(params.partition.num_partitions()).kmers;
     let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
-    let (scattered, mut prepared) = ScatteredReads::scatter_with_plan(plan, lanes, params, meter, prepare)?;
+    let (scattered, mut prepared) = ScatteredReads::scatter_with_memory_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers, &mut prepared);
     Ok((scattered.count_and_select_roots(select)?, prepared))
 }
@@ -64,7 +64,7 @@ pub struct ScatteredReads<const S: usize> {
     pub(crate) threads: usize,
     pub(crate) totals: ScatterTotals<S>,
     /// Memory of the bins by NUMA node; empty with a single node.
-    pub(crate) memory_by_node: Vec<NodeUsage>,
+    pub(crate) memory_by_node: Vec<NodeThreadsAndMemory>,
     /// Devices that count in addition to the threads.
     pub(crate) devices: Devices,
     /// Bytes of the memory that are reserved for device lanes.
@@ -81,10 +81,10 @@ pub(crate) fn create_extent_pool(
     max_open: usize,
     params: &CountParams,
 ) -> Result<Arc<ExtentPool>, Error> {
-    ExtentPool::create(
+    ExtentPool::with_unnamed_file(
         plan.extent_bytes,
         max_open,
-        plan.max_full_extents(),
+        plan.max_full_extents_in_memory(),
         NodeAssignment::for_this_machine(params.threads),
         &params.work_dir,
         params.max_scratch_bytes,
@@ -98,7 +98,7 @@ impl<const S: usize> ScatteredReads<S> {
     /// Returns an error if a parameter is out of range, if reads cannot be read, or if the spill file cannot be
     /// written.
     pub fn scatter_lanes(lanes: &[Lane], params: &CountParams, meter: &ProgressCounters) -> Result<Self, Error> {
-        Ok(Self::scatter_with_plan(Self::plan_memory_for_sorting(lanes, params)?, lanes, params, meter, || {
+        Ok(Self::scatter_with_memory_plan(Self::plan_memory_for_sorting(lanes, params)?, lanes, params, meter, || {
             KeepPairUnchanged
         })?
         .0)
@@ -107,7 +107,7 @@ impl<const S: usize> ScatteredReads<S> {
     /// Divides the memory for a count whose k-mers will be sorted. The number of k-mers is estimated from the first
     /// reads of the lanes.
     pub(crate) fn plan_memory_for_sorting(lanes: &[Lane], params: &CountParams) -> Result<MemoryPlan, Error> {
-        check_params(params)?;
+        check_count_params(params)?;
         let kmers = params
             .estimate_kmers_of_lanes(lanes)?
             .expected_kmers_per_partition(params.partition.num_partitions())
@@ -117,7 +117,7 @@ impl<const S: usize> ScatteredReads<S> {
     }
 
     /// Reads all lanes into bins, with the memory divided as in `plan`.
-    pub(crate) fn scatter_with_plan<R: PreparePair>(
+    pub(crate) fn scatter_with_memory_plan<R: PreparePair>(
         plan: MemoryPlan,
         lanes: &[Lane],
         params: &CountParams,
@@ -125,11 +125,11 @@ impl<const S: usize> ScatteredReads<S> {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
         let pool = create_extent_pool(&plan, plan.bins + plan.sort_ranges, params)?;
-        Self::scatter_with_pool(pool, plan, lanes, params, meter, prepare)
+        Self::scatter_into_extent_pool(pool, plan, lanes, params, meter, prepare)
     }
 
     /// Reads all lanes into bins whose extents come from `pool`.
-    pub(crate) fn scatter_with_pool<R: PreparePair>(
+    pub(crate) fn scatter_into_extent_pool<R: PreparePair>(
         pool: Arc<ExtentPool>,
         plan: MemoryPlan,
         lanes: &[Lane],
@@ -138,11 +138,11 @@ impl<const S: usize> ScatteredReads<S> {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
         let grid = BinGrid { num_partitions: 1, bins_per_partition: plan.bins as u32 };
-        Self::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
+        Self::scatter_into_bin_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
     /// Reads all lanes into the bins of a grid; `plan` must have the same number of bins.
-    pub(crate) fn scatter_into_grid<R: PreparePair>(
+    pub(crate) fn scatter_into_bin_grid<R: PreparePair>(
         grid: BinGrid,
         pool: Arc<ExtentPool>,
         plan: MemoryPlan,
@@ -186,7 +186,7 @@ impl<const S: usize> ScatteredReads<S> {
     }
 
     /// Number of k-mers read, per sample, in all partitions.
-    pub fn num_kmers(&self) -> [u64; S] {
+    pub fn num_kmers_by_sample(&self) -> [u64; S] {
         self.totals.kmers
     }
 
@@ -208,17 +208,21 @@ impl<const S: usize> ScatteredReads<S> {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written or read.
-    pub fn count_and_sort(self, min_count: u32) -> Result<SortableKmers<S>, Error> {
-        self.count_into_pool(self.pool.clone(), min_count)
+    pub fn count_and_keep_frequent_kmers(self, min_count: u32) -> Result<SortableKmers<S>, Error> {
+        self.count_frequent_kmers_into_pool(self.pool.clone(), min_count)
     }
 
-    /// Same as [`Self::count_and_sort`], with the sort ranges in extents of `pool`.
-    pub(crate) fn count_into_pool(&self, pool: Arc<ExtentPool>, min_count: u32) -> Result<SortableKmers<S>, Error> {
+    /// Same as [`Self::count_and_keep_frequent_kmers`], with the sort ranges in extents of `pool`.
+    pub(crate) fn count_frequent_kmers_into_pool(
+        &self,
+        pool: Arc<ExtentPool>,
+        min_count: u32,
+    ) -> Result<SortableKmers<S>, Error> {
         let parts = Bins::create_empty(self.plan.sort_ranges, pool);
         let (sum, keeps) = self.count_bins(|| FrequentKmerWriter::with_min_count(self.k, min_count, &parts))?;
         let mut kept = 0;
         for keep in keeps {
-            kept += keep.flush_and_count_kept()?;
+            kept += keep.flush_and_return_num_kept()?;
         }
         let layout = SortRangeLayout::with_num_ranges(self.k, parts.len());
         // Bins of the same pool spill into the same file.
@@ -243,7 +247,7 @@ impl<const S: usize> ScatteredReads<S> {
             kmers: self.totals.kmers,
             distinct: sum.distinct,
             super_kmer_bytes: self.totals.bytes,
-            spilled_bytes: self.pool.spilled_bytes(),
+            spilled_bytes: self.pool.written_spill_bytes(),
             peak_spill_bytes: self.pool.peak_spill_bytes(),
             bins: self.bins.len() as u64,
             extra_passes: sum.passes - self.bins.len() as u64,
@@ -313,7 +317,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
         Ok((counting.totals, harvest))
     };
     let lanes = devices.create_usable_lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
-    let count_on_device = |lane: &DeviceLane| {
+    let count_on_device = |lane: &DeviceLaneSettings| {
         let mut harvest = make();
         let share = lane.count_bins::<S>(k, bins, from(lane.number % nodes.num_nodes()), &mut harvest, &left)?;
         Ok((share, harvest))
@@ -342,7 +346,7 @@ pub(crate) fn count_bins<const S: usize, H: CounterSink<S> + Send>(
         parallel::run_workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
     devices.add_counted_bins(bins.len());
-    sum.spectra.clear_spectra_at_count_zero();
+    sum.spectra.clear_entries_of_count_zero();
     Ok((sum, harvests))
 }
 
@@ -424,7 +428,7 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> CounterSink<S> for
 }
 
 /// Checks that k, the number of threads and the memory are in their valid ranges.
-pub(crate) fn check_params(params: &CountParams) -> Result<(), Error> {
+pub(crate) fn check_count_params(params: &CountParams) -> Result<(), Error> {
     let CountParams { k, threads, memory_bytes: memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {
         format!("k-mer length {k} is out of range: give {MIN_K} to {MAX_K}")
@@ -455,7 +459,7 @@ struct ThreadCounter<const S: usize> {
 impl<const S: usize> ThreadCounter<S> {
     fn new(k: u32, plan: &MemoryPlan) -> Self {
         let (collapse, tally) =
-            (SuperKmerCollapser::with_capacity(k, plan.collapser_slots), CounterTable::with_max_slots(plan.slots));
+            (SuperKmerCollapser::with_num_slots(k, plan.collapser_slots), CounterTable::with_max_slots(plan.slots));
         Self {
             k,
             collapser: collapse,
@@ -481,18 +485,18 @@ impl<const S: usize> ThreadCounter<S> {
             if *kmers == 0 { seen / 8 } else { (seen as u128 * share.distinct as u128 / *kmers as u128) as u64 };
         while let Some(class) = classes.pop() {
             tally.start_class(class, distinct);
-            bins.for_each_extent(bin, &mut |bytes| {
+            bins.for_each_extent_of_bin(bin, &mut |bytes| {
                 super_kmer_records(bytes, *k).for_each(|record| {
                     collapse.add_record(record, |piece| {
-                        tally.add_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts);
+                        tally.add_counts_to_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts);
                     });
                 });
             })?;
             collapse.drain_super_kmers(|piece| {
-                tally.add_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts)
+                tally.add_counts_to_keys(keys.compute_keys(piece.word, piece.kmers as usize, *k), piece.counts)
             });
             tally.add_waiting_kmers();
-            share.distinct += tally.len() as u64;
+            share.distinct += tally.num_kmers() as u64;
             share.passes += 1;
             harvest.take_table(tally, &mut share.spectra)?;
             classes.extend(std::iter::from_fn(|| tally.take_postponed_class()));

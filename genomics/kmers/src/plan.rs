@@ -80,7 +80,7 @@ pub(crate) fn partitions_needed<const S: usize>(expected: &ExpectedKmers, params
             params.memory_for_threads(),
         );
         // One sixteenth is a reserve for a wrong estimate.
-        bytes + bytes / 16 <= plan.record_capacity_bytes(params.max_scratch_bytes)
+        bytes + bytes / 16 <= plan.record_capacity_with_scratch_bytes(params.max_scratch_bytes)
     };
     (1..=MAX_PARTITIONS).find(fits)
 }
@@ -125,7 +125,7 @@ pub(crate) fn forecast_count_resources<const S: usize>(
     let ExpectedKmers { kmers, super_kmer_bytes: bytes } = expected.expected_kmers_per_partition(parts);
     let demand = MemoryDemand::demand_for_count::<S>(kmers, params.threads, KmerDelivery::Roots);
     let plan = MemoryPlan::divide_memory(&demand, params.memory_for_threads());
-    let spilled = bytes.saturating_sub(plan.record_capacity_bytes(0));
+    let spilled = bytes.saturating_sub(plan.record_capacity_with_scratch_bytes(0));
     Some(CountForecast {
         partitions: parts,
         peak_memory_bytes: plan.peak_bytes(&demand, bytes),
@@ -268,15 +268,15 @@ impl MemoryPlan {
     }
 
     /// Maximum number of full extents in memory.
-    pub(crate) fn max_full_extents(&self) -> usize {
+    pub(crate) fn max_full_extents_in_memory(&self) -> usize {
         self.max_extents - self.bins - self.sort_ranges
     }
 
     /// Approximate number of bytes of records that fit in memory and in a spill file of `scratch_bytes` bytes; open
     /// extents are half full.
-    pub(crate) fn record_capacity_bytes(&self, scratch_bytes: u64) -> u64 {
+    pub(crate) fn record_capacity_with_scratch_bytes(&self, scratch_bytes: u64) -> u64 {
         let extent = self.extent_bytes as u64;
-        let full = (self.max_full_extents() as u64).saturating_add(scratch_bytes / extent);
+        let full = (self.max_full_extents_in_memory() as u64).saturating_add(scratch_bytes / extent);
         full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
     }
 
@@ -285,7 +285,7 @@ impl MemoryPlan {
     fn peak_bytes(&self, demand: &MemoryDemand, bytes: u64) -> u64 {
         let (threads, bins, extent) = (demand.threads as u64, self.bins as u64, self.extent_bytes as u64);
         let open = bins + self.sort_ranges as u64 + threads;
-        let full = (bytes.saturating_sub(bins * extent / 2) / extent).min(self.max_full_extents() as u64);
+        let full = (bytes.saturating_sub(bins * extent / 2) / extent).min(self.max_full_extents_in_memory() as u64);
         let kmers = (demand.kmers / bins).max(MIN_SLOTS as u64);
         let table = (2 * demand.slot_bytes as u64 * kmers).min(self.sort_bytes as u64);
         let private = self.buffer_bytes as u64 * bins;

@@ -125,7 +125,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
             good_letters: vec![u8::MAX; params.k as usize],
             packer: QualityMaskingPacker::with_min_base_quality(params.min_base_quality),
             scatter,
-            buffers: BinBuffers::allocate(bins, buffer_bytes),
+            buffers: BinBuffers::allocate_for_bins(bins, buffer_bytes),
             totals: ScatterTotals::zero(),
         }
     }
@@ -161,7 +161,7 @@ impl<'a, R: PreparePair, const S: usize> ScatterThread<'a, R, S> {
     /// # Errors
     /// Returns an error if the spill file fails.
     pub(crate) fn finish(self) -> Result<(ScatterTotals<S>, R), Error> {
-        self.buffers.flush_all()?;
+        self.buffers.flush_all_to_bins()?;
         Ok((self.totals, self.prepare))
     }
 }

@@ -15,7 +15,7 @@ use crate::bins::{BinSource, Bins, SpilledBinIndex};
 use crate::node_assignment::NodeAssignment;
 use crate::partition::{BinGrid, Partition};
 use crate::pipeline::{
-    BinCountingResources, RootSelection, ScatteredReads, check_params, count_bins, create_extent_pool,
+    BinCountingResources, RootSelection, ScatteredReads, check_count_params, count_bins, create_extent_pool,
     merge_selected_items,
 };
 use crate::plan::{self, KmerDelivery, MemoryDemand, MemoryPlan};
@@ -36,20 +36,20 @@ pub struct ShardKmerIndex {
 }
 
 impl ShardKmerIndex {
-    /// Reads all lanes of a shard, with pairs prepared as in [`count`](crate::count), and scatters their k-mers into
-    /// bins. Data that does not fit in memory is spilled to the work folder.
+    /// Reads all lanes of a shard, with pairs prepared as in [`count_partition`](crate::count_partition), and scatters
+    /// their k-mers into bins. Data that does not fit in memory is spilled to the work folder.
     ///
     /// # Errors
     /// Returns an error if a parameter is out of range, if the memory is too small for the grid, if reads cannot be
     /// read, or if files cannot be written.
-    pub fn scatter_lanes<R: PreparePair>(
+    pub fn scatter_lanes_of_shard<R: PreparePair>(
         lanes: &[Lane],
         grid: BinGrid,
         params: &CountParams,
         meter: &ProgressCounters,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(ScatteredReads<2>, Vec<R>), Error> {
-        check_params(params)?;
+        check_count_params(params)?;
         let demand = MemoryDemand::demand_for_count::<2>(
             params.estimate_kmers_of_lanes(lanes)?.kmers,
             params.threads,
@@ -65,20 +65,24 @@ impl ShardKmerIndex {
             ))
         })?;
         let pool = create_extent_pool(&plan, plan.bins, params)?;
-        ScatteredReads::scatter_into_grid(grid, pool, plan, lanes, params, meter, prepare)
+        ScatteredReads::scatter_into_bin_grid(grid, pool, plan, lanes, params, meter, prepare)
     }
 
     /// Appends the scattered bins to `file` and returns their index.
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be read or `file` cannot be written.
-    pub fn write_shard(scattered: ScatteredReads<2>, grid: BinGrid, file: &SpillFile) -> Result<ShardKmerIndex, Error> {
+    pub fn append_bins_to_file(
+        scattered: ScatteredReads<2>,
+        grid: BinGrid,
+        file: &SpillFile,
+    ) -> Result<ShardKmerIndex, Error> {
         let ScatteredReads { bins, totals: ScatterTotals { bases, kmers, bytes }, .. } = scattered;
-        Ok(ShardKmerIndex { grid, bases, kmers, bytes, bins: bins.write_consecutively(file)? })
+        Ok(ShardKmerIndex { grid, bases, kmers, bytes, bins: bins.write_bins_consecutively(file)? })
     }
 
     /// Number of k-mers of each sample, in all partitions.
-    pub fn num_kmers(&self) -> [u64; 2] {
+    pub fn num_kmers_by_sample(&self) -> [u64; 2] {
         self.kmers
     }
 
@@ -88,13 +92,13 @@ impl ShardKmerIndex {
     }
 
     /// Byte range of a partition in the object.
-    pub fn byte_range(&self, partition: Partition) -> Range<u64> {
-        self.bins_of(partition).byte_range()
+    pub fn byte_range_of_partition(&self, partition: Partition) -> Range<u64> {
+        self.bins_of(partition).byte_range_in_file()
     }
 
     fn bins_of(&self, partition: Partition) -> SpilledBinIndex {
         let first = self.grid.first_bin_of_partition(partition.number());
-        self.bins.select_bins(first..first + self.grid.bins_per_partition as usize)
+        self.bins.extract_index_of_bins(first..first + self.grid.bins_per_partition as usize)
     }
 
     /// Whether the shard has all bins of this grid, and the grid has as many partitions as `partition`.
@@ -119,12 +123,12 @@ impl BinSource for ShardBins<'_> {
         self.shards.iter().map(|shard| shard.kmer_count_of_bin(bin)).sum()
     }
 
-    fn for_each_extent(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    fn for_each_extent_of_bin(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         let mut seen = |records: &[u8]| {
             self.meter.add_bytes(records.len() as u64);
             each(records);
         };
-        self.shards.iter().try_for_each(|shard| shard.for_each_extent(bin, &mut seen))
+        self.shards.iter().try_for_each(|shard| shard.for_each_extent_of_bin(bin, &mut seen))
     }
 
     fn free_bin(&self, bin: usize) {
@@ -134,7 +138,7 @@ impl BinSource for ShardBins<'_> {
 
 /// Counts the partition `params.partition` from the objects of all shards. `select` is created from the number of
 /// k-mers of each sample in all partitions and receives each root of the partition once, as in
-/// [`count`](crate::count).
+/// [`count_partition`](crate::count_partition).
 ///
 /// # Errors
 /// Returns an error if a parameter is out of range, if there is no shard, if the shards have different grids, or if
@@ -149,7 +153,7 @@ where
     P: Ord + Send,
     F: Fn(&RootCounters, &mut Vec<P>) + Sync,
 {
-    check_params(params)?;
+    check_count_params(params)?;
     let &CountParams { k, threads, partition: part, .. } = params;
     let grid = shards.first().map(|(shard, _)| shard.grid);
     let other =
@@ -165,7 +169,7 @@ where
     for (shard, file) in shards {
         totals.merge_totals(&ScatterTotals { bases: shard.bases, kmers: shard.kmers, bytes: 0 });
         let bins = shard.bins_of(part);
-        held += bins.num_kmers();
+        held += bins.num_kmers_in_all_bins();
         totals.bytes += bins.total_record_bytes();
         stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
     }

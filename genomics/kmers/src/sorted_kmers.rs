@@ -17,7 +17,7 @@ use crate::counter_table::{
 };
 use crate::plan::MemoryPlan;
 use crate::superkmer::canonical_kmer_of_key;
-use crate::{CountStats, Error, MAX_SAMPLES, NodeUsage};
+use crate::{CountStats, Error, MAX_SAMPLES, NodeThreadsAndMemory};
 
 /// Maximum size in bytes of a k-mer with counters of `samples` samples.
 const fn max_record_bytes(samples: usize) -> usize {
@@ -192,14 +192,14 @@ impl<'a> FrequentKmerWriter<'a> {
             k,
             layout,
             min_count,
-            buffers: BinBuffers::allocate(parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES),
+            buffers: BinBuffers::allocate_for_bins(parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES),
             kept: 0,
         }
     }
 
     /// Flushes the buffers and returns the number of k-mers kept.
-    pub(crate) fn flush_and_count_kept(self) -> Result<u64, Error> {
-        self.buffers.flush_all()?;
+    pub(crate) fn flush_and_return_num_kept(self) -> Result<u64, Error> {
+        self.buffers.flush_all_to_bins()?;
         Ok(self.kept)
     }
 }
@@ -207,7 +207,7 @@ impl<'a> FrequentKmerWriter<'a> {
 impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
     fn take_table(&mut self, table: &mut CounterTable<S>, spectra: &mut KmerSpectra<S>) -> Result<(), Error> {
         let Self { k, layout, min_count, buffers, kept } = self;
-        table.drain_kmers(*min_count, spectra, |kmers| {
+        table.drain_kmers_with_min_count(*min_count, spectra, |kmers| {
             let mut places = [(0, 0); KMERS_PER_PREFETCH_BATCH];
             for (place, (key, _)) in places.iter_mut().zip(kmers) {
                 let kmer = canonical_kmer_of_key(*key, *k);
@@ -216,7 +216,8 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
                 *place = (part, kmer);
             }
             for (&(part, kmer), (_, counts)) in places.iter().zip(kmers) {
-                let bytes = layout.write_record(kmer, counts, buffers.reserve_record(part, max_record_bytes(S))?);
+                let bytes =
+                    layout.write_record(kmer, counts, buffers.reserve_space_for_record(part, max_record_bytes(S))?);
                 buffers.commit_record(part, bytes, 1);
             }
             *kept += kmers.len() as u64;
@@ -233,7 +234,7 @@ impl<const S: usize> CounterSink<S> for FrequentKmerWriter<'_> {
         for (&key, counts) in rows.keys.iter().zip(rows.counts) {
             let kmer = canonical_kmer_of_key(key, *k);
             let part = layout.range_of(kmer);
-            let bytes = layout.write_record(kmer, counts, buffers.reserve_record(part, max_record_bytes(S))?);
+            let bytes = layout.write_record(kmer, counts, buffers.reserve_space_for_record(part, max_record_bytes(S))?);
             buffers.commit_record(part, bytes, 1);
         }
         *kept += rows.keys.len() as u64;
@@ -256,7 +257,7 @@ pub struct SortableKmers<const S: usize> {
     /// Numbers of the count, without the bytes in the spill file of the sort ranges.
     pub(crate) stats: CountStats<S>,
     /// Memory by NUMA node when all reads were in bins; empty with a single node, or if all bins were in a file.
-    pub memory_by_node: Vec<NodeUsage>,
+    pub memory_by_node: Vec<NodeThreadsAndMemory>,
 }
 
 /// State with which the threads output the sort ranges in order: the number of the next range and the callback, which
@@ -282,11 +283,11 @@ impl<const S: usize> SortableKmers<S> {
 
     /// Numbers of bases, k-mers, bins and bytes of the count until now.
     pub fn count_stats(&self) -> CountStats<S> {
-        CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.spilled_bytes(), ..self.stats }
+        CountStats { spilled_bytes: self.stats.spilled_bytes + self.ranges.written_spill_bytes(), ..self.stats }
     }
 
     fn sort_memory_bytes(&self) -> u64 {
-        self.threads as u64 * (self.sort_bytes + self.ranges.extent_bytes()) as u64
+        self.threads as u64 * (self.sort_bytes + self.ranges.bytes_per_extent()) as u64
     }
 
     /// Moves k-mers to the spill file until those in memory and the memory for sorting take at most `bytes`, or as
@@ -294,8 +295,8 @@ impl<const S: usize> SortableKmers<S> {
     ///
     /// # Errors
     /// Returns an error if the spill file cannot be written.
-    pub fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
-        self.ranges.shrink_memory_to(bytes.saturating_sub(self.sort_memory_bytes()))
+    pub fn spill_to_shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        self.ranges.spill_to_shrink_memory_to(bytes.saturating_sub(self.sort_memory_bytes()))
     }
 
     /// Calls `each` with all kept k-mers and their counters in ascending order, and frees each sort range afterwards:
@@ -373,7 +374,7 @@ impl<const S: usize> SortableKmers<S> {
     ) -> Result<(), Error> {
         let buckets = BucketLayout::for_kmers(&self.layout, num_kmers);
         sorting.start(buckets, num_kmers);
-        self.ranges.for_each_extent(range_index, |records| {
+        self.ranges.for_each_extent_of_bin(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, counts| {
                 if range.contains(&kmer) {
                     sorting.add(buckets, kmer, counts);
@@ -401,7 +402,7 @@ impl<const S: usize> SortableKmers<S> {
         let (first, last) = range.into_inner();
         let middle = first + (last - first) / 2;
         let mut lower = 0;
-        self.ranges.for_each_extent(range_index, |records| {
+        self.ranges.for_each_extent_of_bin(range_index, |records| {
             self.layout.for_each_record(range_index, records, |kmer, _: [u32; S]| {
                 lower += u64::from((first..=middle).contains(&kmer));
             });
@@ -465,7 +466,8 @@ mod tests {
     fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (SortableKmers<1>, Vec<(u64, [u32; 1])>) {
         let parts = Bins::create_empty(
             4,
-            ExtentPool::create(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX).expect("memory"),
+            ExtentPool::with_unnamed_file(4096, 4, 3, NodeAssignment::for_this_machine(3), dir, u64::MAX)
+                .expect("memory"),
         );
         let layout = SortRangeLayout::with_num_ranges(12, 4);
         let random = &mut Random(n);
@@ -474,14 +476,17 @@ mod tests {
             let kmer = random.below(kmer_mask(12)) >> random.below(12);
             kmers.insert(kmer, [random.below(1 << 20) as u32]);
         }
-        let mut buffers = BinBuffers::allocate(&parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES);
+        let mut buffers = BinBuffers::allocate_for_bins(&parts, MemoryPlan::SORT_RANGE_BUFFER_BYTES);
         for (&kmer, counts) in &kmers {
             let part = layout.range_of(kmer);
-            let bytes =
-                layout.write_record(kmer, counts, buffers.reserve_record(part, max_record_bytes(1)).expect("room"));
+            let bytes = layout.write_record(
+                kmer,
+                counts,
+                buffers.reserve_space_for_record(part, max_record_bytes(1)).expect("room"),
+            );
             buffers.commit_record(part, bytes, 1);
         }
-        buffers.flush_all().expect("room");
+        buffers.flush_all_to_bins().expect("room");
         let stats = CountStats {
             bases: [0],
             kmers: [0],
@@ -515,7 +520,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         for (n, room) in [(0, 4096), (1, 4096), (20_000, 1 << 20), (20_000, 4096), (500, 0)] {
             let (sorted, expected) = sorted(n, room, dir.path());
-            sorted.shrink_memory_to(0).expect("room");
+            sorted.spill_to_shrink_memory_to(0).expect("room");
             let mut found = Vec::new();
             let done = sorted.for_each_kmer(|kmer, &counts| {
                 found.push((kmer, counts));

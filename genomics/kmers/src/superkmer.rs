@@ -164,7 +164,7 @@ impl SuperKmerRecord<'_> {
     /// Returns all bases in one word, the first in the highest bits and zeros after the last, on the strand that gives
     /// the smaller number.
     #[inline]
-    pub(crate) fn canonical_word(&self, k: u32) -> u128 {
+    pub(crate) fn canonical_bases_as_word(&self, k: u32) -> u128 {
         let unused = 128 - 2 * (self.kmers as u32 + k - 1);
         let word = (u128::from(load(self.bases, 0)) << 64) | u128::from(load(self.bases, 8.min(self.bases.len())));
         let word = (word >> unused) << unused;
@@ -177,7 +177,7 @@ impl SuperKmerRecord<'_> {
 pub(crate) struct KmerKeyBuffer([u64; MAX_KMERS_PER_RECORD]);
 
 impl KmerKeyBuffer {
-    /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_word`]), in any order.
+    /// Returns the keys of the `kmers` k-mers of a word ([`SuperKmerRecord::canonical_bases_as_word`]), in any order.
     ///
     /// The key of a k-mer is `root << 4 | first << 2 | last` on the strand that gives the smaller key. The root
     /// decides, unless it is its own reverse complement; then the strand with the smaller pair of outer bases is
@@ -287,8 +287,8 @@ mod tests {
                     (Vec::<u64>::new(), KmerKeyBuffer::default(), KmerKeyBuffer::default());
                 for record in super::super_kmer_records(&bytes, k) {
                     assert_eq!(record.sample, 7);
-                    found.extend(keys.compute_keys(record.canonical_word(k), record.kmers, k));
-                    keys_scalar(&mut scalar.0, record.canonical_word(k), record.kmers, k);
+                    found.extend(keys.compute_keys(record.canonical_bases_as_word(k), record.kmers, k));
+                    keys_scalar(&mut scalar.0, record.canonical_bases_as_word(k), record.kmers, k);
                     assert_eq!(scalar.0[..record.kmers], keys.0[..record.kmers]);
                 }
                 let mut expected: Vec<u64> =
@@ -310,7 +310,7 @@ mod tests {
                     .map(|c| (0..4).fold(0, |w, i| (w << 2) | c.get(i).copied().unwrap_or(0)))
                     .chain([0xff; 3]) // what follows a record does not matter
                     .collect();
-                SuperKmerRecord { sample: 0, kmers: len + 1 - k as usize, bases: &bytes }.canonical_word(k)
+                SuperKmerRecord { sample: 0, kmers: len + 1 - k as usize, bases: &bytes }.canonical_bases_as_word(k)
             };
             let text = seq.clone().min(dna::reverse_complement(&seq));
             let expected = text.iter().fold(0u128, |w, &b| (w << 2) | u128::from(dna::encode_base(b)));
@@ -342,7 +342,7 @@ mod tests {
         for record in super::super_kmer_records(&bytes, 31) {
             assert!(
                 KmerKeyBuffer::default()
-                    .compute_keys(record.canonical_word(31), record.kmers, 31)
+                    .compute_keys(record.canonical_bases_as_word(31), record.kmers, 31)
                     .iter()
                     .all(|&key| key == 0)
             );

@@ -16,7 +16,7 @@ use crate::pipeline::ScatteredReads;
 use crate::plan::MemoryPlan;
 use crate::{
     CountParams, CountResult, CountStats, Devices, Error, KeepPairUnchanged, NUM_SPECTRUM_ENTRIES, Partition,
-    PreparePair, RootCounters, count, min_memory_bytes,
+    PreparePair, RootCounters, count_partition, min_memory_bytes,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -120,15 +120,17 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
 }
 
 fn count_all(lanes: &[Lane], params: &CountParams) -> Result<CountResult<(u64, Counters)>, Error> {
-    Ok(count(lanes, params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| all)?.0)
+    Ok(count_partition(lanes, params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| all)?.0)
 }
 
 /// Counts with `plan` or the default one, and compares selections, spectra and stats with `roots`.
 fn assert_counts(files: &Files, params: &CountParams, plan: Option<MemoryPlan>, roots: &Roots) -> CountStats {
     let meter = ProgressCounters::default();
     let counted = match plan {
-        Some(plan) => ScatteredReads::scatter_with_plan(plan, &files.lanes, params, &meter, || KeepPairUnchanged)
-            .and_then(|(s, _)| s.count_and_select_roots(all)),
+        Some(plan) => {
+            ScatteredReads::scatter_with_memory_plan(plan, &files.lanes, params, &meter, || KeepPairUnchanged)
+                .and_then(|(s, _)| s.count_and_select_roots(all))
+        }
         None => count_all(&files.lanes, params),
     };
     let CountResult { selected: picks, spectra, stats, roots: found } = counted.expect("counted");
@@ -231,7 +233,7 @@ fn sorted_kmers_are_those_of_a_plain_map() {
                 let params = CountParams { threads, memory_bytes: memory, ..files.params(k) };
                 let scattered = ScatteredReads::<2>::scatter_lanes(&files.lanes, &params, &ProgressCounters::default())
                     .expect("read");
-                let sorted = scattered.count_and_sort(least).expect("counted");
+                let sorted = scattered.count_and_keep_frequent_kmers(least).expect("counted");
                 let mut found = Vec::new();
                 let done = sorted.for_each_kmer(|kmer, &counts| {
                     found.push((kmer, counts));
@@ -279,7 +281,7 @@ fn pairs_are_counted_as_they_were_prepared() {
             let added = |(seq, _): &Read| backwards(seq, k as usize).map(|seq| (seq, vec![b'I'; k as usize]));
             reads.iter().map(half).chain(reads.iter().filter_map(added)).collect()
         });
-        let (counted, states) = count(
+        let (counted, states) = count_partition(
             &files.lanes,
             &files.params(k),
             &ProgressCounters::default(),
@@ -302,7 +304,7 @@ fn any_number_of_samples_is_counted() {
         let scattered =
             ScatteredReads::<8>::scatter_lanes(lanes, &files.params(31), &ProgressCounters::default()).expect("read");
         let mut found = Vec::new();
-        let done = scattered.count_and_sort(2).expect("counted").for_each_kmer(|kmer, &counts| {
+        let done = scattered.count_and_keep_frequent_kmers(2).expect("counted").for_each_kmer(|kmer, &counts| {
             found.push((kmer, counts));
             Ok::<_, Error>(())
         });
@@ -376,11 +378,14 @@ fn errors_are_reported_in_one_line() {
     let nowhere = PathBuf::from("/nowhere/at/all");
     let plan = MemoryPlan { bins: 3, max_extents: 3, ..SMALL };
     let params = CountParams { work_dir: nowhere, ..files.params(25) };
-    let error =
-        ScatteredReads::<2>::scatter_with_plan(plan, &files.lanes, &params, &ProgressCounters::default(), || {
-            KeepPairUnchanged
-        })
-        .expect_err("no such folder");
+    let error = ScatteredReads::<2>::scatter_with_memory_plan(
+        plan,
+        &files.lanes,
+        &params,
+        &ProgressCounters::default(),
+        || KeepPairUnchanged,
+    )
+    .expect_err("no such folder");
     assert!(matches!(error, Error::Spill(_)));
     assert!(error.to_string().contains("k-mer spill file in /nowhere/at/all"), "{error}");
 

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use genuma_kmers::{
     BinnedReadsCheckpoint, CountParams, CountedKmersCheckpoint, Devices, KeepPairUnchanged, Partition, RootCounters,
-    count, min_memory_bytes,
+    count_partition, min_memory_bytes,
 };
 use genuma_reads::{Error, Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, TUMOUR_SAMPLE, for_each_batch};
 use peak_alloc::PeakAlloc;
@@ -97,7 +97,8 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             mapped.get_or_init(slabs);
         };
         let counting = peak(|| {
-            let counted = count(&lanes, &params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| none);
+            let counted =
+                count_partition(&lanes, &params, &ProgressCounters::default(), || KeepPairUnchanged, |_, _| none);
             let stats = counted.expect("counted").0.stats;
             assert_eq!(stats.kmers, [20_000 * 120; 2]);
         });
@@ -112,10 +113,10 @@ fn the_counter_allocates_no_more_than_it_is_given() {
         let [bins, parts] = ["read.bins", "count.bins"].map(|name| dir.path().join(name));
         let by_steps = peak(|| {
             let read =
-                BinnedReadsCheckpoint::scatter_and_create::<2>(&lanes, &params, &ProgressCounters::default(), &bins)
+                BinnedReadsCheckpoint::scatter_lanes_to_file::<2>(&lanes, &params, &ProgressCounters::default(), &bins)
                     .expect("read");
             let counted =
-                CountedKmersCheckpoint::count_and_create::<2>(read, &bins, &params, 1, &parts).expect("counted");
+                CountedKmersCheckpoint::count_bins_to_file::<2>(read, &bins, &params, 1, &parts).expect("counted");
             let sorted = counted.open_sortable_kmers::<2>(&params, &parts).expect("there");
             let mut kmers = 0;
             let each = |_, counts: &[u32; 2]| {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_kmers::{
-    CountParams, Devices, Error, KeepPairUnchanged, Partition, RootCounters, ScatteredReads, count, encode,
+    CountParams, Devices, Error, KeepPairUnchanged, Partition, RootCounters, ScatteredReads, count_partition, encode,
     min_memory_bytes,
 };
 use genuma_reads::{Lane, LaneFiles, ProgressCounters};
@@ -103,7 +103,7 @@ fn text(kmer: u64, k: u32) -> String {
 fn sorted<const S: usize>(lanes: &[Lane], params: &CountParams, least: u32) -> Vec<(String, [u32; S])> {
     let scattered = ScatteredReads::<S>::scatter_lanes(lanes, params, &ProgressCounters::default()).expect("read");
     let mut found = Vec::new();
-    let done = scattered.count_and_sort(least).expect("counted").for_each_kmer(|kmer, &counts| {
+    let done = scattered.count_and_keep_frequent_kmers(least).expect("counted").for_each_kmer(|kmer, &counts| {
         found.push((text(kmer, params.k), counts));
         Ok::<_, Error>(())
     });
@@ -220,7 +220,7 @@ fn root_counters_equal_those_of_kmc() {
                 picks.push((text(kmer.min(encode::reverse_complement_kmer(kmer, k)), k), n));
             }
         };
-        let counted = count(
+        let counted = count_partition(
             &lanes,
             &params(k, 2, 16 << 20, dir.path()),
             &ProgressCounters::default(),

@@ -10,7 +10,7 @@ pub const BASE_LETTERS: [u8; 4] = *b"ACTG";
 
 /// Whether an ASCII character is A, C, G or T, in either case.
 #[inline(always)]
-pub fn is_base(letter: u8) -> bool {
+pub fn is_acgt(letter: u8) -> bool {
     let upper = letter & 0xdf;
     (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T')
 }
@@ -26,7 +26,7 @@ fn pack_eight(letters: u64) -> u64 {
 
 /// Packs up to 32 ASCII bases into a word; a word with fewer bases is filled up with A.
 #[inline(always)]
-pub(crate) fn pack_word(letters: &[u8]) -> u64 {
+pub(crate) fn pack_letters_into_word(letters: &[u8]) -> u64 {
     let mut word = 0;
     let (whole, rest) = letters.as_chunks::<8>();
     for (i, eight) in whole.iter().enumerate() {
@@ -42,13 +42,13 @@ pub(crate) fn pack_word(letters: &[u8]) -> u64 {
 
 /// The reverse complement of a word of 32 bases.
 #[inline(always)]
-pub(crate) fn reverse_complement(word: u64) -> u64 {
-    reverse_bases(word) ^ 0xaaaa_aaaa_aaaa_aaaa
+pub(crate) fn reverse_complement_word(word: u64) -> u64 {
+    reverse_bases_of_word(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 
 /// Returns a word with its 32 bases in reverse order.
 #[inline(always)]
-pub(crate) fn reverse_bases(word: u64) -> u64 {
+pub(crate) fn reverse_bases_of_word(word: u64) -> u64 {
     let x = word.swap_bytes();
     let x = ((x >> 4) & 0x0f0f_0f0f_0f0f_0f0f) | ((x & 0x0f0f_0f0f_0f0f_0f0f) << 4);
     ((x >> 2) & 0x3333_3333_3333_3333) | ((x & 0x3333_3333_3333_3333) << 2)
@@ -77,7 +77,7 @@ pub(crate) fn low_bits_of_first_bases(n: usize) -> u64 {
 /// Mask of word `i` of a packed sequence with the lower of the two bits set for each base whose position in the
 /// sequence is in `from..to`.
 #[inline(always)]
-pub(crate) fn low_bits_of_base_range(i: usize, from: usize, to: usize) -> u64 {
+pub(crate) fn low_bits_of_range_in_word(i: usize, from: usize, to: usize) -> u64 {
     low_bits_of_first_bases(to.saturating_sub(BASES_PER_WORD * i))
         & !low_bits_of_first_bases(from.saturating_sub(BASES_PER_WORD * i))
 }
@@ -134,23 +134,23 @@ impl PackedReadBatch {
         let at = self.words.len();
         let n = seq.len().div_ceil(BASES_PER_WORD);
         for letters in seq.chunks(BASES_PER_WORD) {
-            self.words.push(pack_word(letters));
+            self.words.push(pack_letters_into_word(letters));
         }
-        let bases = seq.iter().fold(0, |n, &letter| n + u32::from(is_base(letter)));
+        let bases = seq.iter().fold(0, |n, &letter| n + u32::from(is_acgt(letter)));
         let odd = bases as usize != seq.len();
         if odd {
             let mut masks = vec![0; n];
-            for (i, _) in seq.iter().enumerate().filter(|(_, letter)| !is_base(**letter)) {
+            for (i, _) in seq.iter().enumerate().filter(|(_, letter)| !is_acgt(**letter)) {
                 masks[i / BASES_PER_WORD] |= 1 << (2 * (i % BASES_PER_WORD));
             }
             for (word, mask) in self.words[at..].iter_mut().zip(&masks) {
                 *word &= !(mask | mask << 1);
             }
-            self.push_reversed(at, n, seq.len(), reverse_complement);
+            self.push_reversed(at, n, seq.len(), reverse_complement_word);
             self.words.extend_from_slice(&masks);
-            self.push_reversed(at + 2 * n, n, seq.len(), reverse_bases);
+            self.push_reversed(at + 2 * n, n, seq.len(), reverse_bases_of_word);
         } else {
-            self.push_reversed(at, n, seq.len(), reverse_complement);
+            self.push_reversed(at, n, seq.len(), reverse_complement_word);
         }
         self.reads.push(PackedRead { at: at as u32, length: seq.len() as u32, has_ambiguous: odd });
     }
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn masks_are_of_the_bases_said() {
-        let bits = |from, to| (0..4).map(|i| low_bits_of_base_range(i, from, to).count_ones()).sum::<u32>();
+        let bits = |from, to| (0..4).map(|i| low_bits_of_range_in_word(i, from, to).count_ones()).sum::<u32>();
         assert_eq!((bits(0, 128), bits(5, 6), bits(31, 33), bits(7, 7)), (128, 1, 2, 0));
-        assert_eq!(low_bits_of_base_range(1, 33, 40), low_bits_of_first_bases(8) & !low_bits_of_first_bases(1));
+        assert_eq!(low_bits_of_range_in_word(1, 33, 40), low_bits_of_first_bases(8) & !low_bits_of_first_bases(1));
     }
 }

@@ -17,7 +17,7 @@ pub struct Diagonal(u64);
 
 impl Diagonal {
     /// A value that sorts after all diagonals of reads.
-    pub(crate) const SENTINEL: Diagonal = Diagonal(u64::MAX);
+    pub(crate) const AFTER_ALL_DIAGONALS: Diagonal = Diagonal(u64::MAX);
 
     /// Creates the diagonal of a read, or of its reverse complement if `reverse` is set, whose base 0 is at position
     /// `left` of the packed reference. It has one seed, which starts at base `anchor` of the oriented read.
@@ -34,13 +34,13 @@ impl Diagonal {
 
     /// Packed position of base 0 of the oriented read.
     #[inline(always)]
-    pub fn read_start(self) -> u64 {
+    pub fn read_start_on_reference(self) -> u64 {
         self.0 << 1 >> (SUPPORT_BITS + 1)
     }
 
     /// Start (base number) of one of the seeds in the oriented read.
     #[inline(always)]
-    pub fn anchor_start(self) -> u16 {
+    pub fn anchor_start_in_read(self) -> u16 {
         (self.0 >> SEED_COUNT_BITS & ((1 << ANCHOR_BITS) - 1)) as u16
     }
 

@@ -84,7 +84,7 @@ impl GappedJob {
         if rival {
             lost = lost.min(place.max_gapped_score - place.net_score + 2 * options.min_gap_cost());
         }
-        let [deletion, insertion] = options.max_gap_lengths(lost).map(|gap| gap.min(MAX_GAP_BP));
+        let [deletion, insertion] = options.max_gap_lengths_below_cost(lost).map(|gap| gap.min(MAX_GAP_BP));
         if deletion + insertion == 0 {
             return None;
         }
@@ -166,7 +166,7 @@ impl GappedAligner {
         self.load_bases(view, options, jobs, width, rows, strand);
         let (mut clips, mut lengths, mut widths) = ([[0; LANES]; 2], [0; LANES], [0; LANES]);
         for (lane, job) in jobs.iter().enumerate() {
-            let [left, right] = options.clip_penalties(job.reverse);
+            let [left, right] = options.left_and_right_clip_penalties(job.reverse);
             (clips[0][lane], clips[1][lane]) = (left as i16, right as i16);
             (lengths[lane], widths[lane]) = (job.length as i16, i16::from(job.width));
         }

@@ -26,7 +26,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bases::{BASES_PER_WORD, base_code_at};
 
-pub use build::{ReferenceBuilder, build_index};
+pub use build::{ReferenceBuilder, build_and_write_index};
 
 /// Padding (bp) before the first and after the last sequence, so that no window around a read leaves the packed
 /// words.
@@ -224,7 +224,7 @@ impl<M: Deref<Target = [u8]>> Index<M> {
     }
 
     /// The large arrays of the index as bytes, each with its name: `bases`, `buckets`, `lists`.
-    pub fn large_arrays(&self) -> [(&'static str, &[u8]); 3] {
+    pub fn large_arrays_with_names(&self) -> [(&'static str, &[u8]); 3] {
         let of = |range: &Range<usize>| &self.bytes[range.clone()];
         [("bases", of(&self.words)), ("buckets", of(&self.buckets)), ("lists", of(&self.lists))]
     }
@@ -305,7 +305,7 @@ fn split_hash(hash: u64, buckets_per_partition: u64, extra_position_bits: u32) -
 impl<'a> IndexView<'a> {
     /// The bucket and the tag of the seed with hash `hash`.
     #[inline(always)]
-    pub(crate) fn bucket_address(&self, hash: u64) -> BucketAndTag {
+    pub(crate) fn bucket_and_tag_of_hash(&self, hash: u64) -> BucketAndTag {
         let (partition, bucket, tag) = split_hash(hash, self.buckets_per_partition, self.extra_position_bits);
         BucketAndTag { bucket: (partition * (self.buckets_per_partition + SPARE_BUCKETS) + bucket) as u32, tag }
     }
@@ -319,7 +319,7 @@ impl<'a> IndexView<'a> {
     /// Passes the content of all slots with the seed's tag to `each`. Some of them may belong to other seeds with the
     /// same tag.
     #[inline(always)]
-    pub(crate) fn for_each_slot(&self, address: BucketAndTag, mut each: impl FnMut(IndexSlot)) {
+    pub(crate) fn for_each_slot_with_tag(&self, address: BucketAndTag, mut each: impl FnMut(IndexSlot)) {
         const ONES: u64 = 0x0101_0101_0101_0101;
         let wanted = u64::from(address.tag) * ONES;
         let compared = u64::from(0x7fu8 >> self.extra_position_bits) * ONES;
@@ -370,7 +370,7 @@ impl<'a> IndexView<'a> {
 
     /// Prefetches the first cache line of the position list at offset `at`.
     #[inline(always)]
-    pub(crate) fn prefetch_list(&self, at: u32) {
+    pub(crate) fn prefetch_position_list(&self, at: u32) {
         if let Some(first) = self.lists.get(at as usize) {
             genuma_machine::processor::prefetch(first);
         }
@@ -379,7 +379,7 @@ impl<'a> IndexView<'a> {
     /// Prefetches the `length` reference bases from packed position `at` on, with which a read will be compared: at
     /// most two cache lines.
     #[inline(always)]
-    pub(crate) fn prefetch_bases(&self, at: u64, length: usize) {
+    pub(crate) fn prefetch_reference_bases(&self, at: u64, length: usize) {
         let last = (at as usize + length) / BASES_PER_WORD;
         if let (Some(one), Some(two)) = (self.words.get(at as usize / BASES_PER_WORD), self.words.get(last)) {
             genuma_machine::processor::prefetch(one);
@@ -453,7 +453,7 @@ impl<'a> PositionList<'a> {
     /// The sorted reference positions of the seed at which the k-mer of the forward strand was hashed, or, if `reverse`
     /// is set, those at which its reverse complement was hashed, because it is the smaller one.
     #[inline(always)]
-    pub(crate) fn positions_of_hashed_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
+    pub(crate) fn positions_hashed_on_strand(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {
         let half = self.counts.len() / 2;
         let first = if reverse { half } else { 0 };
         let skipped: usize = self.counts[..first].iter().map(|&n| n as usize).sum();

@@ -1,5 +1,5 @@
-//! Estimates the distribution of insert sizes as bwa mem does (Li 2013): from pairs in which each mate has one unique
-//! placement.
+//! Estimates the distribution of insert sizes as bwa mem does (Li 2013): from pairs in which each mate has one clearly
+//! best placement.
 
 use crate::index::IndexView;
 use crate::mapper::MappedReads;
@@ -76,9 +76,9 @@ fn unique_placement<'a>(mapped: &'a MappedReads, read: usize, options: &ScoringO
     sure.then_some(best)
 }
 
-/// Adds the insert size of the mates with numbers `first` and `first` + 1, if each mate has a unique placement, both
-/// are on the same sequence, and the insert size is at most [`MAX_INSERT_SIZE_BP`].
-pub fn record_insert_size(
+/// Adds the insert size of the mates with numbers `first` and `first` + 1, if each mate has one clearly best placement,
+/// both are on the same sequence, and the insert size is at most [`MAX_INSERT_SIZE_BP`].
+pub fn record_insert_size_if_unique(
     insert_sizes: &mut InsertSizesByOrientation,
     view: &IndexView<'_>,
     mapped: &MappedReads,
@@ -97,7 +97,10 @@ pub fn record_insert_size(
 impl InsertSizeModels {
     /// Estimates the distributions from the insert sizes of a block. `match_score` is the alignment score of a matching
     /// base.
-    pub fn from_insert_sizes(mut insert_sizes: InsertSizesByOrientation, match_score: i32) -> InsertSizeModels {
+    pub fn estimate_from_insert_sizes(
+        mut insert_sizes: InsertSizesByOrientation,
+        match_score: i32,
+    ) -> InsertSizeModels {
         let most = insert_sizes.iter().map(Vec::len).max().unwrap_or(0);
         let all = insert_sizes.each_mut().map(|found| fit_insert_sizes(found, most, match_score));
         let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);
@@ -107,7 +110,7 @@ impl InsertSizeModels {
     /// Score of the insert size of two mates with 5' ends at packed positions `ends` on strands `reverse`; `None` if
     /// the mates are not a proper pair. Whether both are on one sequence is not checked.
     #[inline(always)]
-    pub(crate) fn insert_size_score(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
+    pub(crate) fn score_of_proper_insert_size(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
         if ends[0].abs_diff(ends[1]) > self.max_distance {
             return None;
         }

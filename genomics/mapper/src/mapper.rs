@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use genuma_machine::processor::SimdLevel;
 
-use crate::bases::{PackedReadBatch, low_bits_of_base_range};
+use crate::bases::{PackedReadBatch, low_bits_of_range_in_word};
 use crate::diagonal::Diagonal;
 use crate::gapped::{GappedAligner, GappedJob, GappedResult};
 use crate::index::{BucketAndTag, IndexSlot, IndexView};
@@ -21,8 +21,8 @@ use crate::options::ScoringOptions;
 use crate::placement::Placement;
 use crate::syncmers::{SEED_BP, SyncmerFinder};
 use crate::ungapped::{
-    MAX_READ_WORDS, MismatchMasks, mask_and_count_mismatches, max_ungapped_score, place_ungapped,
-    seed_matches_reference,
+    MAX_READ_WORDS, MismatchMasks, mask_and_count_mismatches, seed_matches_reference, set_to_best_ungapped_segment,
+    ungapped_score_upper_bound,
 };
 pub(crate) use placement_list::{add_gapped_jobs, sort_and_filter_placements};
 
@@ -53,7 +53,7 @@ const MAX_GAPPED_PLACEMENTS: usize = 4;
 const MAX_PLACEMENTS: usize = 256;
 /// Distance in the list of diagonals at which reference bases are prefetched: while a read is compared on one diagonal,
 /// the bases for the diagonal this far ahead are loaded.
-pub(crate) const PREFETCH_DISTANCE: usize = 16;
+pub(crate) const DIAGONALS_PREFETCHED_AHEAD: usize = 16;
 /// Maximum length of a position list for which the positions in the primary assembly are counted separately from those
 /// on ALT contigs.
 const MAX_ALT_COUNTED_POSITIONS: usize = 600;
@@ -194,8 +194,8 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
         return all;
     }
     all - list
-        .positions_of_hashed_strand(false)
-        .chain(list.positions_of_hashed_strand(true))
+        .positions_hashed_on_strand(false)
+        .chain(list.positions_hashed_on_strand(true))
         .filter(|&place| view.is_on_alt_contig(place))
         .count()
 }
@@ -203,7 +203,7 @@ fn count_primary_positions(view: &IndexView<'_>, list: u32) -> usize {
 /// Passes the diagonals of all positions of a deferred list to `each`, in order. Positions on ALT contigs are skipped
 /// unless [`DeferredList::examine_alt`] is set.
 #[inline(always)]
-pub(crate) fn for_each_listed_diagonal(
+pub(crate) fn for_each_diagonal_of_deferred_list(
     view: &IndexView<'_>,
     deferred: &DeferredList,
     length: usize,
@@ -211,7 +211,7 @@ pub(crate) fn for_each_listed_diagonal(
 ) {
     let list = view.position_list(deferred.list);
     for reverse in [false, true] {
-        let placements = list.positions_of_hashed_strand(deferred.reverse ^ reverse);
+        let placements = list.positions_hashed_on_strand(deferred.reverse ^ reverse);
         if deferred.examine_alt || !view.has_alt_contigs() {
             placements.for_each(|place| each(seed_diagonal(place, deferred.seed_start, length, reverse)));
         } else {
@@ -269,12 +269,12 @@ impl MappingBuffers {
                 let at = seed.at as usize;
                 if !strand.ambiguous.is_empty() {
                     let touched = (at / 32..strand.ambiguous.len())
-                        .any(|i| strand.ambiguous[i] & low_bits_of_base_range(i, at, at + SEED_BP) != 0);
+                        .any(|i| strand.ambiguous[i] & low_bits_of_range_in_word(i, at, at + SEED_BP) != 0);
                     if touched {
                         return;
                     }
                 }
-                let address = view.bucket_address(seed.hash);
+                let address = view.bucket_and_tag_of_hash(seed.hash);
                 view.prefetch_bucket(address);
                 seeds.push(Seed { address, at: at as u16, reverse: seed.reverse });
             });
@@ -292,12 +292,12 @@ impl MappingBuffers {
         for (ends, read) in self.ends.iter_mut().zip(reads) {
             let length = packed.read_length(read);
             for seed in &self.seeds[from..ends[0]] {
-                view.for_each_slot(seed.address, |slot| match slot {
+                view.for_each_slot_with_tag(seed.address, |slot| match slot {
                     IndexSlot::Position(place, reversed) => {
                         self.hits.push(seed_diagonal(place, seed.at, length, reversed ^ seed.reverse));
                     }
                     IndexSlot::List(list) => {
-                        view.prefetch_list(list);
+                        view.prefetch_position_list(list);
                         self.lists.push(DeferredList {
                             list,
                             num_positions: 0,
@@ -344,7 +344,7 @@ impl MappingBuffers {
                     }
                     sum += n;
                     let list = DeferredList { examine_alt: more.len() < MAX_HITS_WITH_ALT, ..*list };
-                    for_each_listed_diagonal(view, &list, length, |diagonal| more.push(diagonal));
+                    for_each_diagonal_of_deferred_list(view, &list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
@@ -355,12 +355,13 @@ impl MappingBuffers {
             let from = mapped.seeds.len() as u32;
             mapped.seeds.extend(seeds.iter().map(|seed| seed.at));
             mapping_ranges.seeds = (from, mapped.seeds.len() as u32);
-            mapping_ranges.examined_seeds = count_examined_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
+            mapping_ranges.examined_seeds =
+                count_examined_disjoint_seeds(&mapped.seeds[from as usize..], deferred, 0..length);
             more.sort_unstable();
             more.dedup_by(|one, other| one.is_same_diagonal(*other));
             let first = self.diagonals.len();
             for &diagonal in &*more {
-                view.prefetch_bases(diagonal.read_start(), length);
+                view.prefetch_reference_bases(diagonal.read_start_on_reference(), length);
                 self.diagonals.push(diagonal);
             }
             mapping_ranges.placements = (first as u32, self.diagonals.len() as u32);
@@ -382,7 +383,7 @@ impl MappingBuffers {
             let (from, to) = mapped.mapping_ranges[read].placements;
             let first = self.placements.len();
             let diagonals = &self.diagonals[from as usize..to as usize];
-            mapped.mapping_ranges[read].has_dropped_placements = self.ungapped_aligner.align_on_diagonals(
+            mapped.mapping_ranges[read].has_dropped_placements = self.ungapped_aligner.align_ungapped_on_diagonals(
                 view,
                 options,
                 &mapped.packed,
@@ -409,7 +410,7 @@ impl MappingBuffers {
         let (packed, placements) = (&mapped.packed, &mut self.placements);
         let strand = |read, reverse| packed.read_strand(read as usize, reverse);
         self.aligner.align_jobs(view, options, &mut self.jobs, &mut mapped.cigars, strand, |found| {
-            replace_placement_if_better(&mut placements[found.place as usize], &found);
+            replace_by_gapped_if_better(&mut placements[found.place as usize], &found);
         });
     }
 
@@ -432,7 +433,7 @@ impl MappingBuffers {
 /// Number of non-overlapping seeds in the range `bases` of a read whose reference positions were all examined, because
 /// their lists are not deferred.
 #[inline(always)]
-pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
+pub(crate) fn count_examined_disjoint_seeds(seeds: &[u16], deferred: &[DeferredList], bases: Range<usize>) -> u16 {
     let (mut sure, mut end) = (0, bases.start);
     for &at in seeds {
         if usize::from(at) >= end
@@ -449,7 +450,7 @@ pub(crate) fn count_examined_seeds(seeds: &[u16], deferred: &[DeferredList], bas
 /// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. Records whether
 /// all gaps were tried.
 #[inline(always)]
-pub(crate) fn replace_placement_if_better(place: &mut Placement, found: &GappedResult) {
+pub(crate) fn replace_by_gapped_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
         let Placement { is_rescued, is_on_alt, .. } = *place;
         *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, ..found.best };
@@ -479,7 +480,7 @@ impl UngappedAligner {
     /// that were examined before. Returns whether placements were left out because there were too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    pub(crate) fn align_on_diagonals(
+    pub(crate) fn align_ungapped_on_diagonals(
         &mut self,
         view: &IndexView<'_>,
         options: &ScoringOptions,
@@ -499,35 +500,37 @@ impl UngappedAligner {
         // Score of the best diagonal over the whole read: diagonals that cannot come near it need no closer look.
         let mut least = best.unwrap_or(i32::MIN / 2) - near;
         let place = |diagonal: Diagonal| Placement {
-            left: diagonal.read_start(),
+            left: diagonal.read_start_on_reference(),
             reverse: diagonal.is_reverse(),
-            anchor: diagonal.anchor_start(),
+            anchor: diagonal.anchor_start_in_read(),
             ..Placement::default()
         };
         hits.clear();
         for (i, &diagonal) in diagonals.iter().enumerate() {
-            if let Some(ahead) = diagonals.get(i + PREFETCH_DISTANCE) {
-                view.prefetch_bases(ahead.read_start(), length);
+            if let Some(ahead) = diagonals.get(i + DIAGONALS_PREFETCHED_AHEAD) {
+                view.prefetch_reference_bases(ahead.read_start_on_reference(), length);
             }
-            if diagonal.read_start() >= limit {
+            if diagonal.read_start_on_reference() >= limit {
                 continue;
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
-            let differing = mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
-            if seed_matches_reference(masks, usize::from(diagonal.anchor_start())) {
+            let differing = mask_and_count_mismatches(view.words, diagonal.read_start_on_reference(), strand, masks);
+            if seed_matches_reference(masks, usize::from(diagonal.anchor_start_in_read())) {
                 // A placement on an ALT contig does not displace others.
-                if !view.is_on_alt_contig(diagonal.read_start() + u64::from(diagonal.anchor_start())) {
+                if !view
+                    .is_on_alt_contig(diagonal.read_start_on_reference() + u64::from(diagonal.anchor_start_in_read()))
+                {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
                     let mut place = place(diagonal);
-                    place_ungapped(view, masks, strand, &mut place, false, options);
+                    set_to_best_ungapped_segment(view, masks, strand, &mut place, false, options);
                     placements.push(place);
                     return false;
                 }
                 let mut most = full - options.match_score * differing as i32;
                 if best.is_some() && most >= least {
-                    most = max_ungapped_score(masks, strand, options);
+                    most = ungapped_score_upper_bound(masks, strand, options);
                 }
                 hits.push(UngappedHit { diagonal, worth: most, differing });
             }
@@ -538,7 +541,9 @@ impl UngappedAligner {
             hits_by_mismatches.clear();
             hits_by_mismatches.resize(length + 1, 0);
             let assembled = |hits: &&UngappedHit| {
-                !view.is_on_alt_contig(hits.diagonal.read_start() + u64::from(hits.diagonal.anchor_start()))
+                !view.is_on_alt_contig(
+                    hits.diagonal.read_start_on_reference() + u64::from(hits.diagonal.anchor_start_in_read()),
+                )
             };
             hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
             let mut seen = 0;
@@ -560,10 +565,10 @@ impl UngappedAligner {
                 continue;
             }
             let strand = strands[usize::from(diagonal.is_reverse())];
-            mask_and_count_mismatches(view.words, diagonal.read_start(), strand, masks);
+            mask_and_count_mismatches(view.words, diagonal.read_start_on_reference(), strand, masks);
             let mut place = place(diagonal);
             // With deferred lists the neighbours of a diagonal are unknown.
-            place_ungapped(view, masks, strand, &mut place, neighbour || best.is_some(), options);
+            set_to_best_ungapped_segment(view, masks, strand, &mut place, neighbour || best.is_some(), options);
             placements.push(place);
         }
         placements[first..]

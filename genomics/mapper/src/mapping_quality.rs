@@ -28,13 +28,13 @@ const SHORT_ALIGNMENT_BP: f64 = 50.0;
 const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
 /// Amount by which `n` placements with nearly the same score lower the mapping quality: 10·log10 of `n`; 0 for none.
-pub(crate) fn tied_placements_penalty(n: u32) -> f64 {
+pub(crate) fn mapq_penalty_for_tied_placements(n: u32) -> f64 {
     if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
 }
 
 /// Placements of a read that compete with one of its placements, because they align the same bases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RivalPlacementScores {
+pub(crate) struct BestRivalScoreAndCount {
     /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
     /// Number of placements with a score near [`Self::best`], the best one included.
@@ -43,12 +43,12 @@ pub(crate) struct RivalPlacementScores {
 
 /// Finds the placements that compete with placement number `of` of a read. Placements on ALT contigs do not compete
 /// with placements in the primary assembly.
-pub(crate) fn find_rival_placement_scores(
+pub(crate) fn find_best_rival_score_and_count(
     placements: &[Placement],
     of: usize,
     length: usize,
     options: &ScoringOptions,
-) -> RivalPlacementScores {
+) -> BestRivalScoreAndCount {
     let this = &placements[of];
     let same =
         |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_mostly_different_bases(this, length);
@@ -56,24 +56,24 @@ pub(crate) fn find_rival_placement_scores(
     let best = others().map(|other| other.score).max();
     let step = options.mismatch_penalty + options.match_score + 1;
     let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);
-    RivalPlacementScores { best, near }
+    BestRivalScoreAndCount { best, near }
 }
 
 /// Maximum score of a placement that was not examined: it has a mismatch in each of `examined_seeds` non-overlapping
 /// seeds, because all positions of these seeds were examined.
-pub(crate) fn max_unexamined_score(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
+pub(crate) fn max_score_of_unexamined_placement(examined_seeds: u16, length: usize, options: &ScoringOptions) -> i32 {
     length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(examined_seeds)
 }
 
 /// Likely maximum score of a placement that was not examined. Such a placement usually has mismatches outside of the
 /// `examined_seeds` examined seeds, too, unless the read's sequence has many `copies`.
-pub(crate) fn likely_unexamined_score(
+pub(crate) fn likely_score_of_unexamined_placement(
     examined_seeds: u16,
     copies: u32,
     length: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    max_unexamined_score(examined_seeds + extra_mismatches(copies), length, options)
+    max_score_of_unexamined_placement(examined_seeds + extra_mismatches(copies), length, options)
 }
 
 /// Assumed number of mismatches of a placement that was not examined, outside of the examined seeds. It is one less for
@@ -94,9 +94,9 @@ fn gap_cost(place: &Placement, options: &ScoringOptions) -> i32 {
 
 /// Mapping quality of a placement from the read alone. `examined_seeds` is the number of non-overlapping seeds of the
 /// read whose positions were all examined; `deferred` is set if position lists of other seeds were not examined.
-pub(crate) fn single_read_mapq(
+pub(crate) fn placement_mapq_without_mate(
     place: &Placement,
-    rivals: RivalPlacementScores,
+    rivals: BestRivalScoreAndCount,
     examined_seeds: u16,
     deferred: bool,
     length: usize,
@@ -110,8 +110,9 @@ pub(crate) fn single_read_mapq(
         if deferred || examined_seeds == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
     let elsewhere = usize::from(elsewhere) * place.num_aligned_bases() / length;
     // The gaps of this placement would also cost the other one.
-    let unseen = max_unexamined_score(examined_seeds + elsewhere as u16, place.num_aligned_bases(), options)
-        - gap_cost(place, options);
+    let unseen =
+        max_score_of_unexamined_placement(examined_seeds + elsewhere as u16, place.num_aligned_bases(), options)
+            - gap_cost(place, options);
     // docs/model/mapping_quality.md (1)
     next = next.max(unseen);
     if next >= place.score {
@@ -125,14 +126,14 @@ pub(crate) fn single_read_mapq(
     // docs/model/mapping_quality.md (3)
     let mut quality = (MAPQ_PER_SCORE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
     if near > 0 {
-        quality -= (tied_placements_penalty(near + 1) + 0.499) as i32;
+        quality -= (mapq_penalty_for_tied_placements(near + 1) + 0.499) as i32;
     }
     quality.clamp(0, MAX_MAPQ)
 }
 
 /// Upper bound of the mapping quality of a placement of a read of `length` bases. Unaligned bases lower it, because
 /// they count as unexplained differences.
-pub(crate) fn mapq_upper_bound(placement: &Placement, length: usize) -> i32 {
+pub(crate) fn mapq_bound_by_aligned_share(placement: &Placement, length: usize) -> i32 {
     // docs/model/mapping_quality.md (4)
     let aligned = (placement.num_aligned_bases() as f64 / (MIN_ALIGNED_SHARE * length as f64)).min(1.0);
     MAX_MAPQ - (f64::from(UNALIGNED_MAPQ_PENALTY) * (1.0 - aligned)).ceil() as i32
@@ -144,7 +145,7 @@ pub(crate) fn pair_mapq(score_lead: i32, num_near: u32, tie_penalty: f64, option
     // docs/model/mapping_quality.md (5)
     let mut quality = (MAPQ_PER_SCORE * f64::from(score_lead) / f64::from(options.match_score) + 0.499) as i32;
     if num_near > 0 {
-        quality -= (tied_placements_penalty(num_near + 1) + 0.499) as i32;
+        quality -= (mapq_penalty_for_tied_placements(num_near + 1) + 0.499) as i32;
     }
     (quality - tie_penalty as i32).clamp(0, MAX_MAPQ)
 }

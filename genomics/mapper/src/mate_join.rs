@@ -7,7 +7,7 @@ use std::ops::Range;
 use crate::diagonal::Diagonal;
 use crate::index::IndexView;
 use crate::insert_size::InsertSizeModels;
-use crate::mapper::{DeferredList, for_each_listed_diagonal};
+use crate::mapper::{DeferredList, for_each_diagonal_of_deferred_list};
 use crate::placement::Placement;
 
 /// Maximum length of a position list that is always examined: the first list, and the second one if the mates have no
@@ -42,7 +42,7 @@ const CACHE_LINE_BYTES: usize = 64;
 /// Placements and position lists of one mate, from which its diagonals are collected and paired with those of the other
 /// mate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MateCandidates<'a> {
+pub(crate) struct MatePlacementsAndLists<'a> {
     /// Placements of the mate that have been found already.
     pub placements: &'a [Placement],
     /// Position lists of the mate's frequent seeds that are examined.
@@ -51,7 +51,7 @@ pub(crate) struct MateCandidates<'a> {
     pub length: usize,
 }
 
-impl MateCandidates<'_> {
+impl MatePlacementsAndLists<'_> {
     /// Diagonals of the placements that have been found already.
     fn known_diagonals(&self) -> impl Iterator<Item = Diagonal> {
         let known = |place: &Placement| {
@@ -64,7 +64,7 @@ impl MateCandidates<'_> {
     #[inline(always)]
     fn for_each_diagonal(&self, view: &IndexView<'_>, mut each: impl FnMut(Diagonal)) {
         self.known_diagonals().for_each(&mut each);
-        self.lists.iter().for_each(|list| for_each_listed_diagonal(view, list, self.length, &mut each));
+        self.lists.iter().for_each(|list| for_each_diagonal_of_deferred_list(view, list, self.length, &mut each));
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct MateJoiner {
 /// examined, and the second one if the mates have no fitting placements yet (`fitting` is false), unless it is too
 /// long. Further lists are examined up to a total number of positions, because the seeds of short lists may contain
 /// sequencing errors.
-pub(crate) fn count_lists_to_examine_for_pair(lists: &[DeferredList], fitting: bool) -> usize {
+pub(crate) fn count_lists_to_examine_for_mate(lists: &[DeferredList], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
@@ -122,7 +122,7 @@ impl MateJoiner {
         &mut self,
         view: &IndexView<'_>,
         inserts: &InsertSizeModels,
-        mates: [MateCandidates<'_>; 2],
+        mates: [MatePlacementsAndLists<'_>; 2],
     ) -> [bool; 2] {
         let totals = mates.map(|mate| {
             mate.placements.len() + mate.lists.iter().map(|list| list.num_positions as usize).sum::<usize>()
@@ -155,7 +155,7 @@ impl MateJoiner {
     /// Finds all diagonals of a read without a fitting mate, except those with a known placement. The results are in
     /// [`Self::selected_diagonals`] of mate 0.
     #[inline(always)]
-    pub(crate) fn collect_unplaced_diagonals(&mut self, view: &IndexView<'_>, read: MateCandidates<'_>) {
+    pub(crate) fn collect_unplaced_diagonals(&mut self, view: &IndexView<'_>, read: MatePlacementsAndLists<'_>) {
         self.collect_diagonals(view, read, 0, true);
         let [found, _] = &mut self.found;
         found.clear();
@@ -171,31 +171,31 @@ impl MateJoiner {
     /// Collects the diagonals of mate `number`, sorted and with their seed counts: all diagonals, or only those near an
     /// occupied cell of the other mate.
     #[inline(always)]
-    fn collect_diagonals(&mut self, view: &IndexView<'_>, mate: MateCandidates<'_>, number: usize, all: bool) {
+    fn collect_diagonals(&mut self, view: &IndexView<'_>, mate: MatePlacementsAndLists<'_>, number: usize, all: bool) {
         let MateJoiner { cells, keys, buffers: [some, merged], .. } = self;
         let keys = &mut keys[number];
         keys.clear();
         keys.extend(mate.known_diagonals());
         keys.sort_unstable();
-        keys.push(Diagonal::SENTINEL);
+        keys.push(Diagonal::AFTER_ALL_DIAGONALS);
         for list in mate.lists {
             let most = view.position_list(list.list).num_positions() + 1;
             if some.len() < most {
-                some.resize(most, Diagonal::SENTINEL);
+                some.resize(most, Diagonal::AFTER_ALL_DIAGONALS);
             }
             let mut n = 0;
             if all {
-                for_each_listed_diagonal(view, list, mate.length, |key| {
+                for_each_diagonal_of_deferred_list(view, list, mate.length, |key| {
                     some[n] = key;
                     n += 1;
                 });
             } else {
-                for_each_listed_diagonal(view, list, mate.length, |key| {
+                for_each_diagonal_of_deferred_list(view, list, mate.length, |key| {
                     some[n] = key;
                     n += usize::from(cells.near(key));
                 });
             }
-            some[n] = Diagonal::SENTINEL;
+            some[n] = Diagonal::AFTER_ALL_DIAGONALS;
             merge_diagonals(keys, &some[..=n], merged);
         }
         keys.pop();
@@ -204,14 +204,14 @@ impl MateJoiner {
     /// Sets the marks of all diagonals: the largest total seed count of a pair of diagonals at a proper distance. The
     /// seed count of a known placement is the number of position lists of the mate.
     #[inline(always)]
-    fn mark_joined(&mut self, inserts: &InsertSizeModels, mates: [MateCandidates<'_>; 2]) {
+    fn mark_joined(&mut self, inserts: &InsertSizeModels, mates: [MatePlacementsAndLists<'_>; 2]) {
         let MateJoiner { keys, marks, .. } = self;
         for (marks, keys) in marks.iter_mut().zip(&*keys) {
             marks.clear();
             marks.resize(keys.len(), 0);
         }
         let five_prime_position = |key: Diagonal, mate: usize| {
-            key.read_start() as i64 + if key.is_reverse() { mates[mate].length as i64 - 1 } else { 0 }
+            key.read_start_on_reference() as i64 + if key.is_reverse() { mates[mate].length as i64 - 1 } else { 0 }
         };
         let seed_count = |key: Diagonal, mate: usize| {
             if key.seed_count() >= KNOWN_SEED_COUNT { mates[mate].lists.len() as u32 } else { key.seed_count() }
@@ -292,15 +292,15 @@ fn strand_range(keys: &[Diagonal], reverse: bool) -> Range<usize> {
 }
 
 /// Merges the sorted diagonals `more` into the sorted diagonals `all`. Equal diagonals become one with the sum of their
-/// seed counts. Both end with [`Diagonal::SENTINEL`]; `merged` is a reusable buffer.
+/// seed counts. Both end with [`Diagonal::AFTER_ALL_DIAGONALS`]; `merged` is a reusable buffer.
 #[inline(always)]
 fn merge_diagonals(all: &mut Vec<Diagonal>, more: &[Diagonal], merged: &mut Vec<Diagonal>) {
     let most = all.len() + more.len();
     if merged.len() < most {
-        merged.resize(most, Diagonal::SENTINEL);
+        merged.resize(most, Diagonal::AFTER_ALL_DIAGONALS);
     }
     let (mut i, mut j, mut n) = (0, 0, 0);
-    let mut last = Diagonal::SENTINEL;
+    let mut last = Diagonal::AFTER_ALL_DIAGONALS;
     // Without branches except the end, because the order of the diagonals is unpredictable.
     while i + 1 < all.len() || j + 1 < more.len() {
         let (one, other) = (all[i], more[j]);
@@ -313,7 +313,7 @@ fn merge_diagonals(all: &mut Vec<Diagonal>, more: &[Diagonal], merged: &mut Vec<
         last = if again { last.with_seed_count(last.seed_count() + next.seed_count()) } else { next };
         merged[n - 1] = last;
     }
-    merged[n] = Diagonal::SENTINEL;
+    merged[n] = Diagonal::AFTER_ALL_DIAGONALS;
     merged.truncate(n + 1);
     std::mem::swap(all, merged);
 }
@@ -340,7 +340,7 @@ impl OccupiedCells {
     /// Byte and bit of the cell of a diagonal. Bit 0 is a cell before the reference.
     #[inline(always)]
     fn at(&self, key: Diagonal) -> (usize, u32) {
-        let cell = (key.read_start() >> self.cell_bits) as usize + 1;
+        let cell = (key.read_start_on_reference() >> self.cell_bits) as usize + 1;
         (cell / 8, (cell % 8) as u32)
     }
 
@@ -369,7 +369,7 @@ impl OccupiedCells {
     /// Whether the cell of a diagonal, the previous cell or the next cell is occupied.
     #[inline(always)]
     fn near(&self, key: Diagonal) -> bool {
-        let before = (key.read_start() >> self.cell_bits) as usize;
+        let before = (key.read_start_on_reference() >> self.cell_bits) as usize;
         let bytes = &self.bits[before / 8..before / 8 + 2];
         u16::from_le_bytes([bytes[0], bytes[1]]) >> (before % 8) & 7 != 0
     }
@@ -397,7 +397,7 @@ mod tests {
     /// Diagonals of a mate near which the other mate has one, by comparing all with all.
     fn naive(keys: &[Vec<Diagonal>; 2], lengths: [i64; 2], low: i64, high: i64, mate: usize) -> Vec<(u64, bool)> {
         let first = |key: &Diagonal, mate: usize| {
-            key.read_start() as i64 + if key.is_reverse() { lengths[mate] - 1 } else { 0 }
+            key.read_start_on_reference() as i64 + if key.is_reverse() { lengths[mate] - 1 } else { 0 }
         };
         let joins = |key: &Diagonal, other: &Diagonal| {
             let away = first(other, 1 - mate) - first(key, mate);
@@ -406,7 +406,7 @@ mod tests {
                 && (low - INSERT_SIZE_SLACK_BP..=high + INSERT_SIZE_SLACK_BP).contains(&far)
         };
         let joined = keys[mate].iter().filter(|key| keys[1 - mate].iter().any(|other| joins(key, other)));
-        let mut joined: Vec<_> = joined.map(|key| (key.read_start(), key.is_reverse())).collect();
+        let mut joined: Vec<_> = joined.map(|key| (key.read_start_on_reference(), key.is_reverse())).collect();
         joined.sort_unstable_by_key(|&(left, reverse)| (reverse, left));
         joined.dedup();
         joined
@@ -435,15 +435,17 @@ mod tests {
             mapper::map_reads(&view, &options, vectors, &mut Default::default(), letters, &mut mapped);
             let mates = [0, 1].map(|mate| {
                 let lists = mapped.deferred_lists_of_read(mate);
-                MateCandidates {
+                MatePlacementsAndLists {
                     placements: mapped.placements_of_read(mate),
-                    lists: &lists[..count_lists_to_examine_for_pair(lists, false)],
+                    lists: &lists[..count_lists_to_examine_for_mate(lists, false)],
                     length: 150,
                 }
             });
             let keys = mates.map(|mate| {
                 let mut keys = Vec::new();
-                mate.lists.iter().for_each(|list| for_each_listed_diagonal(&view, list, 150, |key| keys.push(key)));
+                mate.lists
+                    .iter()
+                    .for_each(|list| for_each_diagonal_of_deferred_list(&view, list, 150, |key| keys.push(key)));
                 keys.sort_unstable();
                 keys.dedup_by(|one, other| one.is_same_diagonal(*other));
                 keys
@@ -451,7 +453,7 @@ mod tests {
             for from in [300, 700] {
                 let mut insert_sizes = InsertSizesByOrientation::default();
                 insert_sizes[1] = (from..from + 200).collect();
-                let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, 1);
+                let inserts = InsertSizeModels::estimate_from_insert_sizes(insert_sizes, 1);
                 let insert = inserts.by_orientation[1].as_ref().unwrap();
                 let mut joiner = MateJoiner::default();
                 assert_eq!(joiner.select_diagonals_near_mate(&view, &inserts, mates), [false; 2]);
@@ -459,7 +461,7 @@ mod tests {
                     let found: Vec<_> = joiner
                         .selected_diagonals(mate)
                         .iter()
-                        .map(|key| (key.read_start(), key.is_reverse()))
+                        .map(|key| (key.read_start_on_reference(), key.is_reverse()))
                         .collect();
                     let all = keys[mate].len() <= MAX_UNJOINED_KEPT;
                     let expected = naive(&keys, [150; 2], insert.low, insert.high, mate);
@@ -482,11 +484,11 @@ mod tests {
                     some(&mut dice, n, 60)
                 })
                 .collect();
-            let (mut all, mut merged) = (vec![Diagonal::SENTINEL], Vec::new());
+            let (mut all, mut merged) = (vec![Diagonal::AFTER_ALL_DIAGONALS], Vec::new());
             for list in &lists {
-                merge_diagonals(&mut all, &[&list[..], &[Diagonal::SENTINEL]].concat(), &mut merged);
+                merge_diagonals(&mut all, &[&list[..], &[Diagonal::AFTER_ALL_DIAGONALS]].concat(), &mut merged);
             }
-            assert_eq!(all.pop(), Some(Diagonal::SENTINEL));
+            assert_eq!(all.pop(), Some(Diagonal::AFTER_ALL_DIAGONALS));
             assert!(all.is_sorted());
             let count =
                 |key: Diagonal| lists.iter().flatten().filter(|other| other.is_same_diagonal(key)).count() as u32;
@@ -508,7 +510,10 @@ mod tests {
             let keys = some(&mut dice, n, bases);
             keys.iter().for_each(|key| cells.set(*key));
             for other in some(&mut dice, 200, bases) {
-                let cell_bits = |far: u64| keys.iter().any(|key| key.read_start().abs_diff(other.read_start()) <= far);
+                let cell_bits = |far: u64| {
+                    keys.iter()
+                        .any(|key| key.read_start_on_reference().abs_diff(other.read_start_on_reference()) <= far)
+                };
                 assert!(cells.near(other) || !cell_bits(reach as u64));
                 assert!(!cells.near(other) || cell_bits(4 * reach as u64));
             }

@@ -58,7 +58,7 @@ impl ScoringOptions {
     /// Clip penalties at the left end and at the right end on the reference, for a read that is aligned forward or, if
     /// `reverse` is set, as its reverse complement.
     #[inline(always)]
-    pub fn clip_penalties(&self, reverse: bool) -> [i32; 2] {
+    pub fn left_and_right_clip_penalties(&self, reverse: bool) -> [i32; 2] {
         if reverse { [self.clip_penalty[1], self.clip_penalty[0]] } else { self.clip_penalty }
     }
 
@@ -68,9 +68,10 @@ impl ScoringOptions {
         (self.gap_open[0] + self.gap_extend[0]).min(self.gap_open[1] + self.gap_extend[1])
     }
 
-    /// Maximum length (bp) of a deletion, and of an insertion, that costs less than `lost` points.
+    /// Maximum length (bp) of a deletion, and of an insertion, that costs less than `lost` points. The cost of an
+    /// insertion includes the match scores that its bases would have had.
     #[inline(always)]
-    pub(crate) fn max_gap_lengths(&self, lost: i32) -> [i32; 2] {
+    pub(crate) fn max_gap_lengths_below_cost(&self, lost: i32) -> [i32; 2] {
         let deletion = (lost - 1 - self.gap_open[0]) / self.gap_extend[0].max(1);
         let insertion = (lost - 1 - self.gap_open[1]) / (self.gap_extend[1] + self.match_score);
         [deletion.max(0), insertion.max(0)]

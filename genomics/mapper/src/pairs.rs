@@ -12,12 +12,13 @@ use crate::gapped::GappedJob;
 use crate::index::IndexView;
 use crate::insert_size::{InsertSizeModels, five_prime_position};
 use crate::mapper::{
-    MappedReads, PREFETCH_DISTANCE, ReadMappingRanges, UngappedAligner, add_gapped_jobs, count_examined_seeds,
-    for_each_listed_diagonal, replace_placement_if_better, sort_and_filter_placements,
+    DIAGONALS_PREFETCHED_AHEAD, MappedReads, ReadMappingRanges, UngappedAligner, add_gapped_jobs,
+    count_examined_disjoint_seeds, for_each_diagonal_of_deferred_list, replace_by_gapped_if_better,
+    sort_and_filter_placements,
 };
 use crate::mapping_quality;
 use crate::mate_join::{
-    MateCandidates, MateJoiner, count_lists_to_examine_for_pair, count_lists_to_examine_for_unpaired_read,
+    MateJoiner, MatePlacementsAndLists, count_lists_to_examine_for_mate, count_lists_to_examine_for_unpaired_read,
 };
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
@@ -187,13 +188,13 @@ pub fn pair_and_report_templates<E>(
     state.count_skipped(mapped.mapping_ranges.len());
     if !paired {
         for read in 0..mapped.mapping_ranges.len() {
-            state.report_single(&job, mapped, 0, read);
+            state.fill_report_of_single_read(&job, mapped, 0, read);
             each(mapped, read, &state.reports[..1], false)?;
         }
         return Ok(());
     }
     for first in (0..mapped.mapping_ranges.len()).step_by(2) {
-        let proper = state.report_pair(&job, mapped, first);
+        let proper = state.fill_reports_of_pair(&job, mapped, first);
         each(mapped, first, &state.reports, proper)?;
     }
     Ok(())
@@ -250,7 +251,9 @@ impl PairingBuffers {
         let [one_ends, two_ends] = &*ends;
         let mut add = |x: usize, y: usize| {
             let (a, b) = (&one.placements[x], &two.placements[y]);
-            let Some(worth) = job.inserts.insert_size_score([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
+            let Some(worth) =
+                job.inserts.score_of_proper_insert_size([one_ends[x], two_ends[y]], [a.reverse, b.reverse])
+            else {
                 return;
             };
             if !a.is_on_alt && job.view.contig_index_at(a.ref_start()) == job.view.contig_index_at(b.ref_start()) {
@@ -288,7 +291,11 @@ impl PairingBuffers {
         let (bests, deferred) = ([best(one), best(two)], [one.deferred, two.deferred]);
         // A position that was not examined has further mismatches.
         let bounds = [one, two].map(|read| {
-            mapping_quality::max_unexamined_score(read.mapping_ranges.examined_seeds + 1, read.length, options)
+            mapping_quality::max_score_of_unexamined_placement(
+                read.mapping_ranges.examined_seeds + 1,
+                read.length,
+                options,
+            )
         });
         let full = (one.length + two.length) as i32 * options.match_score;
         let rescuer = MIN_RESCUING_SCORE * options.match_score;
@@ -305,24 +312,25 @@ impl PairingBuffers {
         let fitting = top > full - MAX_FITTING_MISMATCHES * (options.match_score + options.mismatch_penalty);
         let lists = [0, 1].map(|mate| {
             let lists = mapped.deferred_lists_of_read(first + mate);
-            lists.split_at(count_lists_to_examine_for_pair(lists, fitting))
+            lists.split_at(count_lists_to_examine_for_mate(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
-            self.reads[i].joined = count_examined_seeds(mapped.seed_starts_of_read(i), others, 0..self.reads[i].length);
+            self.reads[i].joined =
+                count_examined_disjoint_seeds(mapped.seed_starts_of_read(i), others, 0..self.reads[i].length);
         }
         let PairingBuffers { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
             let read = &reads[first + mate];
-            MateCandidates { placements: &read.placements, lists: lists[mate].0, length: read.length }
+            MatePlacementsAndLists { placements: &read.placements, lists: lists[mate].0, length: read.length }
         });
         let more = joiner.select_diagonals_near_mate(job.view, job.inserts, mates);
         for mate in 0..2 {
             let found = joiner.selected_diagonals(mate);
             reads[first + mate].has_skipped_mate_positions =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
-            for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-                job.view.prefetch_bases(diagonal.read_start(), reads[first + mate].length);
+            for diagonal in found.iter().take(DIAGONALS_PREFETCHED_AHEAD) {
+                job.view.prefetch_reference_bases(diagonal.read_start_on_reference(), reads[first + mate].length);
             }
             pending.extend_from_slice(found);
             readers.push((first + mate, pending.len()));
@@ -352,8 +360,11 @@ impl PairingBuffers {
         if lists.is_empty() {
             return;
         }
-        let unseen =
-            mapping_quality::max_unexamined_score(read.mapping_ranges.examined_seeds + 1, read.length, job.options);
+        let unseen = mapping_quality::max_score_of_unexamined_placement(
+            read.mapping_ranges.examined_seeds + 1,
+            read.length,
+            job.options,
+        );
         let wanted = match &read.placements[..] {
             [] => true,
             // Two placements that equal the reference.
@@ -369,13 +380,13 @@ impl PairingBuffers {
             return;
         }
         read.mapping_ranges.examined_seeds =
-            count_examined_seeds(mapped.seed_starts_of_read(i), &lists[n..], 0..read.length);
+            count_examined_disjoint_seeds(mapped.seed_starts_of_read(i), &lists[n..], 0..read.length);
         read.deferred = read.has_skipped_lists;
-        let mate = MateCandidates { placements: &read.placements, lists: &lists[..n], length: read.length };
+        let mate = MatePlacementsAndLists { placements: &read.placements, lists: &lists[..n], length: read.length };
         joiner.collect_unplaced_diagonals(job.view, mate);
         let found = joiner.selected_diagonals(0);
-        for diagonal in found.iter().take(PREFETCH_DISTANCE) {
-            job.view.prefetch_bases(diagonal.read_start(), read.length);
+        for diagonal in found.iter().take(DIAGONALS_PREFETCHED_AHEAD) {
+            job.view.prefetch_reference_bases(diagonal.read_start_on_reference(), read.length);
         }
         pending.extend_from_slice(found);
         readers.push((i, pending.len()));
@@ -408,7 +419,7 @@ impl PairingBuffers {
     fn prefetch(job: &PairingContext<'_>, mapped: &MappedReads, first: usize) {
         for read in first..(first + 2).min(mapped.mapping_ranges.len()) {
             for list in mapped.deferred_lists_of_read(read).iter().take(PREFETCHED_LISTS) {
-                job.view.prefetch_list(list.list);
+                job.view.prefetch_position_list(list.list);
             }
         }
     }
@@ -424,7 +435,7 @@ impl PairingBuffers {
         let step = (list.num_positions as usize).div_ceil(SAMPLED_POSITIONS);
         self.diagonals.clear();
         let mut n = 0;
-        for_each_listed_diagonal(job.view, list, self.reads[i].length, |diagonal| {
+        for_each_diagonal_of_deferred_list(job.view, list, self.reads[i].length, |diagonal| {
             if n % step == 0 {
                 self.diagonals.push(diagonal);
             }
@@ -443,7 +454,7 @@ impl PairingBuffers {
         let best = read.placements.first().map_or(i32::MIN / 2, |place| place.score);
         let first = read.placements.len();
         let (packed, diagonals) = (&mapped.packed, &self.diagonals);
-        read.has_dropped_placements |= self.ungapped_aligner.align_on_diagonals(
+        read.has_dropped_placements |= self.ungapped_aligner.align_ungapped_on_diagonals(
             job.view,
             job.options,
             packed,
@@ -480,7 +491,7 @@ impl PairingBuffers {
         let packed = &mapped.packed;
         let strand = |read: u32, reverse| packed.read_strand(read as usize, reverse);
         aligner.align_jobs(job.view, job.options, jobs, &mut mapped.cigars, strand, |found| {
-            replace_placement_if_better(&mut reads[found.read as usize].placements[found.place as usize], &found);
+            replace_by_gapped_if_better(&mut reads[found.read as usize].placements[found.place as usize], &found);
         });
         for i in touched {
             let read = &mut reads[i as usize];

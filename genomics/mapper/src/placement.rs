@@ -56,11 +56,11 @@ impl Placement {
     /// Whether the placements align different bases of the read: they have less than half of the bases of the shorter
     /// one in common.
     pub fn covers_mostly_different_bases(&self, other: &Placement, length: usize) -> bool {
-        2 * self.count_shared_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
+        2 * self.count_shared_read_bases(other, length) < self.num_aligned_bases().min(other.num_aligned_bases())
     }
 
     /// Number of bases of a read of `length` bases that both placements align, at any positions.
-    pub(crate) fn count_shared_bases(&self, other: &Placement, length: usize) -> usize {
+    pub(crate) fn count_shared_read_bases(&self, other: &Placement, length: usize) -> usize {
         let (a, b) = (self.aligned_range_as_sequenced(length), other.aligned_range_as_sequenced(length));
         a.1.min(b.1).saturating_sub(a.0.max(b.0))
     }
@@ -78,7 +78,7 @@ impl Placement {
 
     /// Whether two placements begin or end on the same diagonal, so that they are two versions of one alignment.
     #[inline(always)]
-    pub(crate) fn shares_diagonal(&self, other: &Placement) -> bool {
+    pub(crate) fn begins_or_ends_on_same_diagonal(&self, other: &Placement) -> bool {
         self.reverse == other.reverse
             && (self.left == other.left
                 || self.right == other.right

@@ -4,7 +4,7 @@
 //! the 23 middle bases, so a read and the reference select the same seeds on either strand. One k-mer in nine is a
 //! seed.
 
-use crate::bases::{reverse_complement, word_starting_at_base};
+use crate::bases::{reverse_complement_word, word_starting_at_base};
 
 /// Length of a seed (bp).
 pub(crate) const SEED_BP: usize = 25;
@@ -64,7 +64,7 @@ impl SyncmerFinder {
         self.hashes.resize(16 * rounds + 16, 0);
         for (round, out) in self.hashes.as_chunks_mut::<16>().0[..rounds].iter_mut().enumerate() {
             let forward = word_starting_at_base(words, from + 16 * round);
-            let backward = reverse_complement(forward);
+            let backward = reverse_complement_word(forward);
             for (i, out) in out.iter_mut().enumerate() {
                 let i = 2 * i as u64;
                 let one = (forward >> i) & SMER_MASK;
@@ -112,7 +112,7 @@ impl SyncmerFinder {
             }
             let at = span - WINDOW_OFFSET;
             let kmer = word_starting_at_base(words, from + at) & SEED_MASK;
-            let other = reverse_complement(kmer) >> (64 - 2 * SEED_BP);
+            let other = reverse_complement_word(kmer) >> (64 - 2 * SEED_BP);
             each(Syncmer { at: at as u32, reverse: kmer > other, hash: hash(kmer.min(other)) });
         }
     }

@@ -1,6 +1,6 @@
 //! Compares a read with the reference without gaps, 32 bases at a time, and finds the best-scoring stretch of the read.
 
-use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, low_bits_of_base_range};
+use crate::bases::{BASES_PER_WORD, LOW_BIT_OF_EACH_BASE, ReadStrand, low_bits_of_range_in_word};
 use crate::index::IndexView;
 use crate::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
 use crate::placement::Placement;
@@ -46,7 +46,7 @@ pub fn mask_and_count_mismatches(words: &[u64], at: u64, read: ReadStrand<'_>, m
         masks[i] = (other | other >> 1) & LOW_BIT_OF_EACH_BASE;
     }
     if let Some(last) = masks.last_mut() {
-        *last &= low_bits_of_base_range(n - 1, 0, read.length);
+        *last &= low_bits_of_range_in_word(n - 1, 0, read.length);
     }
     for (mask, odd) in masks.iter_mut().zip(read.ambiguous) {
         *mask |= odd;
@@ -89,7 +89,7 @@ pub(crate) fn seed_matches_reference(masks: &MismatchMasks, at: usize) -> bool {
 #[inline(always)]
 pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
     (from / BASES_PER_WORD..to.div_ceil(BASES_PER_WORD)).flat_map(move |i| {
-        let mut mask = masks.0[i] & low_bits_of_base_range(i, from, to);
+        let mut mask = masks.0[i] & low_bits_of_range_in_word(i, from, to);
         std::iter::from_fn(move || {
             (mask != 0).then(|| {
                 let at = BASES_PER_WORD * i + mask.trailing_zeros() as usize / 2;
@@ -104,14 +104,14 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
 /// sequence. Returns the net score (score minus clip penalties), the score, the first base and the end (exclusive) of
 /// the stretch. `reverse` is set if `read` is a reverse complement.
 #[inline(always)]
-pub(crate) fn best_ungapped_segment(
+pub(crate) fn find_best_ungapped_segment(
     masks: &MismatchMasks,
     read: ReadStrand<'_>,
     inside: (usize, usize),
     reverse: bool,
     options: &ScoringOptions,
 ) -> (i32, i32, usize, usize) {
-    let [left, right] = options.clip_penalties(reverse);
+    let [left, right] = options.left_and_right_clip_penalties(reverse);
     let (first, behind) = inside;
     // Where the reference ends before the read does, bases must be clipped.
     let (begin, end) = (if first > 0 { -left } else { 0 }, if behind < read.length { right } else { 0 });
@@ -143,7 +143,7 @@ pub(crate) fn best_ungapped_segment(
 /// Upper bound of the ungapped score of a read, from its mismatch masks and without clip penalties. A word of 32 bases
 /// that is aligned only in part is counted as if all its matching bases were aligned.
 #[inline(always)]
-pub(crate) fn max_ungapped_score(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
+pub(crate) fn ungapped_score_upper_bound(masks: &MismatchMasks, read: ReadStrand<'_>, options: &ScoringOptions) -> i32 {
     let lost =
         options.match_score + if read.ambiguous.is_empty() { options.mismatch_penalty } else { -AMBIGUOUS_BASE_SCORE };
     // Best segment of all words so far, and best segment that ends with the last word.
@@ -171,7 +171,7 @@ pub(crate) fn read_range_on_contig(view: &IndexView<'_>, at: u64, anchor: usize,
 /// Sets alignment range, scores and other fields of a placement to those of the best ungapped stretch of the read,
 /// which is computed from `masks`. `neighbour` is set if the read has another diagonal near.
 #[inline(always)]
-pub(crate) fn place_ungapped(
+pub(crate) fn set_to_best_ungapped_segment(
     view: &IndexView<'_>,
     masks: &MismatchMasks,
     read: ReadStrand<'_>,
@@ -180,7 +180,7 @@ pub(crate) fn place_ungapped(
     options: &ScoringOptions,
 ) {
     let inside = read_range_on_contig(view, place.left, usize::from(place.anchor), read.length);
-    let (total, score, from, to) = best_ungapped_segment(masks, read, inside, place.reverse, options);
+    let (total, score, from, to) = find_best_ungapped_segment(masks, read, inside, place.reverse, options);
     (place.net_score, place.score) = (total, score);
     (place.from, place.to) = (from as u16, to as u16);
     (place.right, place.num_cigar_ops) = (place.left, 0);
@@ -208,7 +208,7 @@ fn max_gap_gain(
     options: &ScoringOptions,
 ) -> i32 {
     let (from, to) = (usize::from(place.from), usize::from(place.to));
-    let clips = options.clip_penalties(place.reverse);
+    let clips = options.left_and_right_clip_penalties(place.reverse);
     let lost = options.match_score + options.mismatch_penalty;
     let cheapest = options.min_gap_cost();
     let end = |beyond: usize, clipped: usize, clip: i32, differing: i32| {
@@ -241,7 +241,7 @@ fn max_gap_gain(
 /// Finds the two positions in `from..to` at which a read has the fewest mismatches without gaps: number of mismatches
 /// and packed position of each. The second is `None` if it has far more mismatches. `counts` is a reusable buffer.
 #[inline(always)]
-pub(crate) fn find_best_ungapped_positions(
+pub(crate) fn find_two_best_ungapped_positions(
     words: &[u64],
     read: ReadStrand<'_>,
     from: u64,
@@ -249,7 +249,7 @@ pub(crate) fn find_best_ungapped_positions(
     counts: &mut Vec<u32>,
 ) -> [Option<(u32, u64)>; 2] {
     let n = read.words.len();
-    let last = low_bits_of_base_range(n - 1, 0, read.length);
+    let last = low_bits_of_range_in_word(n - 1, 0, read.length);
     let (first, behind) = (from as usize / BASES_PER_WORD, (to as usize).div_ceil(BASES_PER_WORD));
     counts.clear();
     counts.resize((behind - first) * BASES_PER_WORD, 0);

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
 use genuma_machine::processor::SimdLevel;
-use genuma_mapper::bases::{BASE_LETTERS, is_base};
+use genuma_mapper::bases::{BASE_LETTERS, is_acgt};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
-use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build_index};
+use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build_and_write_index};
 use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::mapper::{self, MappedReads};
 use genuma_mapper::options::{AMBIGUOUS_BASE_SCORE, MAX_READ_BP, ScoringOptions};
@@ -107,7 +107,7 @@ static REFERENCE: LazyLock<Reference> = LazyLock::new(|| {
         built.add_bases(contig);
     }
     let mut bytes = Vec::new();
-    build_index(built, 1, |some| {
+    build_and_write_index(built, 1, |some| {
         bytes.extend_from_slice(some);
         Ok::<(), Error>(())
     })
@@ -189,13 +189,13 @@ fn told(
         let mut mapped = MappedReads::default();
         mapper::map_reads(&view, options, vectors, &mut map, some.iter().map(Vec::as_slice), &mut mapped);
         if paired {
-            (0..some.len())
-                .step_by(2)
-                .for_each(|first| insert_size::record_insert_size(&mut insert_sizes, &view, &mapped, first, options));
+            (0..some.len()).step_by(2).for_each(|first| {
+                insert_size::record_insert_size_if_unique(&mut insert_sizes, &view, &mapped, first, options)
+            });
         }
         drafts.push(mapped);
     }
-    let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
+    let inserts = InsertSizeModels::estimate_from_insert_sizes(insert_sizes, options.match_score);
     let inserts = paired.then_some(&inserts);
     let mut all = Vec::new();
     for mapped in &mut drafts {
@@ -254,7 +254,7 @@ fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &
                 assert_eq!(kind, CIGAR_MATCH);
                 for (letter, target) in read[at..at + n as usize].iter().zip(target..) {
                     score += match *letter {
-                        letter if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
+                        letter if !is_acgt(letter) => AMBIGUOUS_BASE_SCORE,
                         letter if BASE_LETTERS[usize::from(view.base_code_at(target))] == letter => options.match_score,
                         _ => -options.mismatch_penalty,
                     };
@@ -264,7 +264,7 @@ fn true_of(view: &IndexView<'_>, options: &ScoringOptions, read: &[u8], place: &
         }
     }
     assert_eq!((at, target, score), (usize::from(place.to), place.ref_end(), place.score));
-    let [left, right] = options.clip_penalties(place.reverse);
+    let [left, right] = options.left_and_right_clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < read.len() { right } else { 0 };
     assert_eq!(place.net_score, score - clipped);
 }

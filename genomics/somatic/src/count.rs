@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    BinGrid, CountParams, CountResult, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition, PartitionOutcome,
-    RootCounters, ShardKmerIndex, count_in_partitions,
+    BinGrid, CountParams, CountResult, CountedOrTooLarge, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition,
+    RootCounters, ShardKmerIndex, count_all_partitions,
 };
 use genuma_pair::assay::{Assay, AssayHints};
 use genuma_pair::check::expected_pairs_per_sample;
@@ -160,12 +160,12 @@ pub const KMER_SKETCH_PARAMS: SketchParams =
 const PARTITION_UNIT_PREFIX: &str = "count-";
 
 fn partition_unit_name(partition: Partition) -> String {
-    format!("{PARTITION_UNIT_PREFIX}{}", partition.label())
+    format!("{PARTITION_UNIT_PREFIX}{}", partition.file_name_label())
 }
 
 /// Partitions whose results are in the work folder.
 fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
-    let partition = |name: &String| Partition::from_label(name.strip_prefix(PARTITION_UNIT_PREFIX)?);
+    let partition = |name: &String| Partition::from_file_name_label(name.strip_prefix(PARTITION_UNIT_PREFIX)?);
     store.finished_units().iter().filter_map(partition).collect()
 }
 
@@ -218,11 +218,11 @@ impl CountingUnit<'_> {
             Ok(result) => {
                 novel += result.novel_candidates;
                 models.get_or_insert_with(|| result.library_models.clone());
-                Ok(PartitionOutcome::Counted(result))
+                Ok(CountedOrTooLarge::Counted(result))
             }
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(pipe_scratch_error(None)),
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { read_share, .. })) => {
-                Ok(PartitionOutcome::TooLarge(read_share))
+                Ok(CountedOrTooLarge::TooLarge(read_share))
             }
             Err(error) => Err(error),
         };
@@ -230,7 +230,7 @@ impl CountingUnit<'_> {
         let too_large = |partition| {
             Error::Kmers(genuma_kmers::Error::TooLarge { partition, scratch_bytes: scratch, read_share: 1.0 })
         };
-        let (used, made) = count_in_partitions(self.num_partitions(&expected)?, &done, one, too_large)?;
+        let (used, made) = count_all_partitions(self.num_partitions(&expected)?, &done, one, too_large)?;
         let results: Vec<PartitionCountResult> =
             loaded.into_iter().filter(|result| used.contains(&result.partition)).chain(made).collect();
         let parts = results.len() as u64;
@@ -361,7 +361,7 @@ impl CountingUnit<'_> {
         // Every pass would make the same sketch, so only the first partition makes it.
         let sketches = (partition.number() == 0 || models.is_none()).then(|| self.new_sketches());
         let mut library = models.map_or_else(LibrarySketches::default, LibrarySketches::without_sketches);
-        let (counted, recorders_by_thread) = genuma_kmers::count(
+        let (counted, recorders_by_thread) = genuma_kmers::count_partition(
             self.lanes,
             &params,
             &meter,
@@ -485,10 +485,10 @@ impl CountingUnit<'_> {
         let expected = expected_pairs_per_sample(&estimates, self.samples.num_samples());
         let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
-            ShardKmerIndex::scatter_lanes(self.lanes, grid, &self.params, &meter, prepare)?;
+            ShardKmerIndex::scatter_lanes_of_shard(self.lanes, grid, &self.params, &meter, prepare)?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
-        let shard = ShardKmerIndex::write_shard(scattered, grid, packed_writer.spill_file())?;
+        let shard = ShardKmerIndex::append_bins_to_file(scattered, grid, packed_writer.spill_file())?;
         Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
     }
 

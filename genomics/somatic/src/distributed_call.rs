@@ -379,7 +379,9 @@ impl TaskRunner<'_> {
         let partition = Partition::from_number_and_total(step.number - 1, grid.num_partitions);
         let partition = partition.ok_or_else(|| Error::Input(format!("{step}: there is no such partition")))?;
         self.publish_result(step, |_| {
-            let open = |step| self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range(partition));
+            let open = |step| {
+                self.fetch_object(step, |_, one: &ShardScatterResult| one.shard.byte_range_of_partition(partition))
+            };
             let shards = self.call.tasks_of_step(StepKind::Scatter).map(open).collect::<Result<Vec<_>, _>>()?;
             let scattered: Vec<_> = shards.iter().map(|shard| (&shard.value, shard.file())).collect();
             let targets = self.call.targets.as_ref().zip(self.call.reference.as_deref());

@@ -129,7 +129,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     })?;
     let path = index_path(prefix);
     let mut file = ChecksummingWriter::create_checksummed_file(&path)?;
-    index::build_index(built, threads, |bytes| file.write_and_checksum_bytes(bytes).map_err(IndexBuildError::Write))
+    index::build_and_write_index(built, threads, |bytes| file.write_and_checksum_bytes(bytes).map_err(IndexBuildError::Write))
         .map_err(|error| match error {
             IndexBuildError::Write(error) => error,
             IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
@@ -220,7 +220,7 @@ impl Engine for GenumaEngine {
     }
 
     fn index_arrays(&self) -> Vec<IndexArray<'_>> {
-        self.index.large_arrays().into_iter().map(|(name, bytes)| IndexArray { name, bytes }).collect()
+        self.index.large_arrays_with_names().into_iter().map(|(name, bytes)| IndexArray { name, bytes }).collect()
     }
 
     fn new_worker_state(&self) -> WorkerState {
@@ -248,7 +248,7 @@ impl Engine for GenumaEngine {
         mapped.insert_sizes.iter_mut().for_each(Vec::clear);
         if reads.is_paired {
             for first in (0..reads.len() & !1).step_by(2) {
-                insert_size::record_insert_size(
+                insert_size::record_insert_size_if_unique(
                     &mut mapped.insert_sizes,
                     &view,
                     &mapped.placements,
@@ -267,7 +267,7 @@ impl Engine for GenumaEngine {
                 all.extend_from_slice(some);
             }
         }
-        InsertSizeModels::from_insert_sizes(insert_sizes, self.options.scores.match_score)
+        InsertSizeModels::estimate_from_insert_sizes(insert_sizes, self.options.scores.match_score)
     }
 
     fn skipped_reads(&self, state: &WorkerState) -> Vec<(&'static str, u64)> {

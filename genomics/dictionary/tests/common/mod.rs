@@ -44,7 +44,7 @@ pub fn build(counts: &Counts, k: u32, memory_bytes: u64) -> Result<Dictionary, E
     let (num_kmers, note) = (counts.len() as u64, b"a note".to_vec());
     let mut builder = DictionaryBuilder::with_spec(DictionarySpec { k, num_kmers, num_samples, note, memory_bytes })?;
     counts.iter().try_for_each(|(&key, row)| builder.push_kmer(key, row))?;
-    builder.finish()
+    builder.build()
 }
 
 /// A canonical k-mer, or its reverse complement.

@@ -2,9 +2,11 @@
 
 use genuma_gpu::Error;
 
-use super::table::{DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_CHUNK};
+use super::table::{
+    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_WORK_GROUP,
+};
 use crate::NUM_SPECTRUM_ENTRIES;
-use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_of_root};
+use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass, hash_root_of_key};
 use crate::encode::{kmer_mask, reverse_complement_kmer};
 use crate::superkmer::record_bytes;
 
@@ -33,7 +35,7 @@ impl<const S: usize> CpuDeviceTable<S> {
     }
 
     fn home(&self, key: u64) -> usize {
-        ((u128::from(hash_of_root(key)) * self.slots as u128) >> 64) as usize
+        ((u128::from(hash_root_of_key(key)) * self.slots as u128) >> 64) as usize
     }
 
     /// Key of a k-mer, as the kernel in `key.cl` computes it.
@@ -55,7 +57,7 @@ impl<const S: usize> CpuDeviceTable<S> {
                 let shift = 2 * (base & 3);
                 let word = (word << shift) | (u64::from(text[from + 8]) >> (8 - shift));
                 let key = self.key(word >> (64 - 2 * self.k));
-                if !self.class.class_contains_hash(hash_of_root(key)) {
+                if !self.class.class_contains_hash(hash_root_of_key(key)) {
                     continue;
                 }
                 let home = self.home(key);
@@ -82,7 +84,7 @@ impl<const S: usize> CpuDeviceTable<S> {
         let sum = |slot: usize| counts[slot].iter().map(|&n| u64::from(n)).sum::<u64>();
         let run = (slot..keys.len()).take_while(|&slot| keys[slot] != EMPTY_KEY);
         let of_root: Vec<usize> = run.filter(|&slot| keys[slot] >> 4 == root).collect();
-        let home = ((u128::from(hash_of_root(root << 4)) * self.slots as u128) >> 64) as usize;
+        let home = ((u128::from(hash_root_of_key(root << 4)) * self.slots as u128) >> 64) as usize;
         let is_first = (home..slot).all(|slot| keys[slot] >> 4 != root);
         let rows = match wanted {
             DeviceRowRequest::Kmers { min_count: least } if sum(slot) >= u64::from(least) => &of_root[..1],
@@ -120,7 +122,7 @@ impl<const S: usize> DeviceTable<S> for CpuDeviceTable<S> {
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
         for chunk in starts.windows(2) {
             let chunk = &records[chunk[0] as usize..chunk[1] as usize];
-            assert!(chunk.len() <= MAX_RECORDS_PER_CHUNK * 17);
+            assert!(chunk.len() <= MAX_RECORDS_PER_WORK_GROUP * 17);
             self.insert(chunk);
         }
         Ok(())

@@ -36,7 +36,7 @@ impl CountingTimesWithAndWithoutDevices {
     }
 
     /// Whether even an infinitely fast device would save enough time; tested before devices are searched.
-    pub fn could_devices_be_worthwhile(kmers: u64, threads: usize) -> bool {
+    pub fn are_infinitely_fast_devices_worthwhile(kmers: u64, threads: usize) -> bool {
         estimate_times_with_and_without_devices(
             kmers,
             threads,
@@ -87,8 +87,8 @@ mod tests {
                 < estimate_times_with_and_without_devices(human, 16, &[fast]).with_devices_s
         );
         assert!(
-            !CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(100_000_000, 16)
-                && CountingTimesWithAndWithoutDevices::could_devices_be_worthwhile(human, 16)
+            !CountingTimesWithAndWithoutDevices::are_infinitely_fast_devices_worthwhile(100_000_000, 16)
+                && CountingTimesWithAndWithoutDevices::are_infinitely_fast_devices_worthwhile(human, 16)
         );
     }
 }

@@ -17,14 +17,14 @@ const MIN_SLOTS: usize = 1024;
 
 /// Bins with at least this number of k-mers are left to the threads, as a 32-bit counter of the device could
 /// overflow.
-const MAX_BIN_KMERS: u64 = 1 << 32;
+const MIN_BIN_KMERS_FOR_THREADS: u64 = 1 << 32;
 
 /// Bins that device lanes left to the threads, each with the root classes that are still to be counted.
 pub(super) type PostponedBins = Mutex<Vec<(usize, Vec<RootClass>)>>;
 
-/// Settings of a device lane: its device and memory limits. [`DeviceLane::count_bins`] runs the lane.
+/// Settings of a device lane: its device and memory limits. [`DeviceLaneSettings::count_bins`] runs the lane.
 #[derive(Debug)]
-pub(crate) struct DeviceLane {
+pub(crate) struct DeviceLaneSettings {
     /// Index of the lane among the lanes of all devices.
     pub number: usize,
     /// The OpenCL device on which the lane counts.
@@ -51,7 +51,7 @@ impl From<genuma_gpu::Error> for LaneError {
     }
 }
 
-impl DeviceLane {
+impl DeviceLaneSettings {
     /// Counts the bins `which` until none is left or the device fails. Adds to `postponed` the bin that a failed device
     /// had begun, and bins with too many k-mers for a device. A device that cannot be used counts no bin.
     pub(crate) fn count_bins<const S: usize>(
@@ -74,12 +74,12 @@ impl DeviceLane {
         };
         for bin in which.by_ref() {
             let mut classes = vec![RootClass::ALL_ROOTS];
-            if bins.kmer_count_of_bin(bin) >= MAX_BIN_KMERS {
+            if bins.kmer_count_of_bin(bin) >= MIN_BIN_KMERS_FOR_THREADS {
                 leave(bin, classes);
                 continue;
             }
-            let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent(bin, each);
-            match counting.count_bin(bins.kmer_count_of_bin(bin), read, &mut classes, harvest) {
+            let read = |each: &mut dyn FnMut(&[u8])| bins.for_each_extent_of_bin(bin, each);
+            match counting.count_classes_of_bin(bins.kmer_count_of_bin(bin), read, &mut classes, harvest) {
                 Ok(()) => self.statistics.add_device_bin(),
                 Err(LaneError::Counting(error)) => return Err(error),
                 Err(LaneError::Device(error)) => {
@@ -148,7 +148,7 @@ impl<T: DeviceTable<S>, const S: usize> LaneCounter<T, S> {
     /// Counts the root classes `classes` of a bin with `kmers` k-mers. `read` passes the records of the bin to its
     /// argument. Classes that were counted are removed from `classes`, so after a device failure those that remain are
     /// still to be counted.
-    pub(super) fn count_bin(
+    pub(super) fn count_classes_of_bin(
         &mut self,
         kmers: u64,
         read: impl Fn(&mut dyn FnMut(&[u8])) -> Result<(), Error>,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use genuma_gpu::{Device, DeviceBuffer, DeviceKernel, DeviceQueue, Error, KernelArg, PinnedHostBuffer};
 
 use super::table::{
-    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_CHUNK,
-    SLOTS_PER_WORK_GROUP, WORK_GROUP_ITEMS,
+    DeviceTable, GatheredCounts, LaneMemorySizes, MAX_PROBED_SLOTS_PER_KMER, MAX_RECORDS_PER_WORK_GROUP,
+    SLOTS_GATHERED_PER_WORK_GROUP, WORK_GROUP_ITEMS,
 };
 use crate::NUM_SPECTRUM_ENTRIES;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
@@ -55,7 +55,7 @@ impl<const S: usize> OpenClTable<S> {
     /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
     pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: LaneMemorySizes) -> Result<Self, Error> {
         let options = format!(
-            "-D K={k} -D SAMPLES={S} -D CHUNK={MAX_RECORDS_PER_CHUNK} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_PER_WORK_GROUP} -D SLOTS={NUM_SPECTRUM_ENTRIES}"
+            "-D K={k} -D SAMPLES={S} -D CHUNK={MAX_RECORDS_PER_WORK_GROUP} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_GATHERED_PER_WORK_GROUP} -D SLOTS={NUM_SPECTRUM_ENTRIES}"
         );
         let lane = device.create_queue()?;
         let all = sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER;
@@ -125,7 +125,8 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
 
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {
         // Valid chunk starts keep the kernel within its memory.
-        let fit = |chunk: &[u32]| chunk[0] < chunk[1] && (chunk[1] - chunk[0]) as usize <= MAX_RECORDS_PER_CHUNK * 17;
+        let fit =
+            |chunk: &[u32]| chunk[0] < chunk[1] && (chunk[1] - chunk[0]) as usize <= MAX_RECORDS_PER_WORK_GROUP * 17;
         assert!(starts.windows(2).all(fit) && starts.last().is_none_or(|&end| end as usize <= records.len()));
         self.lane.copy_to_device(&mut self.records, records)?;
         // SAFETY: words are bytes.
@@ -175,7 +176,7 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
             self.lane.enqueue_kernel(
                 &self.gather,
                 &args,
-                (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_PER_WORK_GROUP),
+                (self.slots + MAX_PROBED_SLOTS_PER_KMER).div_ceil(SLOTS_GATHERED_PER_WORK_GROUP),
                 WORK_GROUP_ITEMS,
             )?;
         }

@@ -5,7 +5,7 @@
 
 use std::ops::DerefMut;
 
-use super::table::MAX_RECORDS_PER_CHUNK;
+use super::table::MAX_RECORDS_PER_WORK_GROUP;
 use crate::superkmer::{MAX_KMERS_PER_RECORD, MAX_RECORD_BYTES, record_bytes};
 
 /// Buffer in which records are copied end to end, and from which they are sent to a device as one piece.
@@ -15,7 +15,7 @@ pub(crate) struct RecordStaging<B> {
     len: usize,
     starts: Vec<u32>,
     max_chunks: usize,
-    /// Number of records in the last chunk, which has at most [`MAX_RECORDS_PER_CHUNK`].
+    /// Number of records in the last chunk, which has at most [`MAX_RECORDS_PER_WORK_GROUP`].
     in_chunk: usize,
     /// Size of a record in bytes, by its number of k-mers minus one.
     lengths: [u8; MAX_KMERS_PER_RECORD],
@@ -28,14 +28,14 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
         assert!(bytes.len() >= MAX_RECORD_BYTES && max_chunks > 0, "no room for a record");
         let lengths = std::array::from_fn(|i| record_bytes(i + 1, k) as u8);
         let starts = Vec::with_capacity(max_chunks + 1);
-        Self { bytes, len: 0, starts, max_chunks, in_chunk: MAX_RECORDS_PER_CHUNK, lengths }
+        Self { bytes, len: 0, starts, max_chunks, in_chunk: MAX_RECORDS_PER_WORK_GROUP, lengths }
     }
 
     /// Removes the records that have not been sent yet.
     pub(super) fn discard_staged_records(&mut self) {
         self.len = 0;
         self.starts.clear();
-        self.in_chunk = MAX_RECORDS_PER_CHUNK;
+        self.in_chunk = MAX_RECORDS_PER_WORK_GROUP;
     }
 
     /// Copies complete records to the buffer. When the buffer is full, calls `send` with its records and with the start
@@ -51,7 +51,7 @@ impl<B: DerefMut<Target = [u8]>> RecordStaging<B> {
             let mut at = 0;
             while let Some(&head) = rest.get(at) {
                 let bytes = usize::from(self.lengths[usize::from(head) % MAX_KMERS_PER_RECORD]);
-                let new_chunk = self.in_chunk == MAX_RECORDS_PER_CHUNK;
+                let new_chunk = self.in_chunk == MAX_RECORDS_PER_WORK_GROUP;
                 if at + bytes > room || new_chunk && self.starts.len() == self.max_chunks {
                     break;
                 }
@@ -109,7 +109,7 @@ mod tests {
                 for chunk in starts.windows(2) {
                     let chunk = &bytes[chunk[0] as usize..chunk[1] as usize];
                     let n = crate::superkmer::super_kmer_records(chunk, 25).count();
-                    assert!((1..=MAX_RECORDS_PER_CHUNK).contains(&n), "{n} records");
+                    assert!((1..=MAX_RECORDS_PER_WORK_GROUP).contains(&n), "{n} records");
                 }
                 out.extend_from_slice(bytes);
                 pieces += 1;

@@ -8,14 +8,14 @@ use crate::NUM_SPECTRUM_ENTRIES;
 use crate::counter_table::{DeviceRowRequest, DeviceTableRows, KmerSpectra, RootClass};
 
 /// Maximum number of records in a chunk, which one work-group inserts into the table.
-pub(super) const MAX_RECORDS_PER_CHUNK: usize = 64;
+pub(super) const MAX_RECORDS_PER_WORK_GROUP: usize = 64;
 /// Number of work-items of a work-group: a power of two that every device supports.
 pub(super) const WORK_GROUP_ITEMS: usize = 64;
 /// Maximum number of slots that are examined for a k-mer. If none of them is free, the table counts as full. The table
 /// has this number of extra slots at its end, so the search never continues at its start.
 pub(super) const MAX_PROBED_SLOTS_PER_KMER: usize = 512;
 /// Number of slots from which one work-group collects rows.
-pub(super) const SLOTS_PER_WORK_GROUP: usize = 1024;
+pub(super) const SLOTS_GATHERED_PER_WORK_GROUP: usize = 1024;
 
 /// k-mers that a device gathered from its counter table, with totals of the whole table.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn allocate_staging(&self) -> Result<Self::StagingMemory, Error>;
 
-    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_CHUNK`] records each, that are sent to the device at a time.
+    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_WORK_GROUP`] records each, that are sent to the device at a
+    /// time.
     fn max_chunks(&self) -> usize;
 
     /// Maximum number of slots of the table.
@@ -51,8 +52,8 @@ pub(super) trait DeviceTable<const S: usize> {
     /// Returns an error if the device fails.
     fn start_class(&mut self, class: RootClass, slots: usize) -> Result<(), Error>;
 
-    /// Counts a piece of complete records. `starts` has the start of each chunk of at most [`MAX_RECORDS_PER_CHUNK`]
-    /// records, and the end of the last.
+    /// Counts a piece of complete records. `starts` has the start of each chunk of at most
+    /// [`MAX_RECORDS_PER_WORK_GROUP`] records, and the end of the last.
     ///
     /// # Errors
     /// Returns an error if the device fails.
@@ -76,7 +77,7 @@ pub(super) struct LaneMemorySizes {
     /// Size in bytes of the staging memory: the maximum size of the piece of records that is sent to the device at a
     /// time.
     pub staging_bytes: usize,
-    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_CHUNK`] records each, in the staging memory.
+    /// Maximum number of chunks, of up to [`MAX_RECORDS_PER_WORK_GROUP`] records each, in the staging memory.
     pub max_chunks: usize,
     /// Maximum number of slots of the table, without the [`MAX_PROBED_SLOTS_PER_KMER`] extra slots at its end.
     pub max_slots: usize,
@@ -89,7 +90,7 @@ pub(crate) const fn row_bytes<const S: usize>() -> usize {
 
 impl LaneMemorySizes {
     /// Bytes of the kernels' state and of the k-mer spectra of `S` samples.
-    pub(super) const fn state_and_spectra_bytes<const S: usize>() -> usize {
+    pub(super) const fn kernel_state_and_spectra_bytes<const S: usize>() -> usize {
         (4 + S * NUM_SPECTRUM_ENTRIES) * size_of::<u32>()
     }
 
@@ -102,7 +103,7 @@ impl LaneMemorySizes {
         let piece = (device / 8).min(host / 4).min(MAX_PIECE_BYTES).min(largest).max(MIN_PIECE_BYTES);
         // A full chunk has at least 256 bytes.
         let chunks = piece / 256 + 1;
-        let other = piece + 4 * (chunks + 1) + Self::state_and_spectra_bytes::<S>() as u64;
+        let other = piece + 4 * (chunks + 1) + Self::kernel_state_and_spectra_bytes::<S>() as u64;
         let row = row_bytes::<S>() as u64;
         // Slots and rows are on the device, rows also on the host.
         let slots = (device.checked_sub(other)? / (2 * row)).min(host.checked_sub(other)? / row);
@@ -128,8 +129,9 @@ mod tests {
                     continue;
                 };
                 let all = (sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) * row_bytes::<S>();
-                let other =
-                    sizes.staging_bytes + 4 * (sizes.max_chunks + 1) + LaneMemorySizes::state_and_spectra_bytes::<S>();
+                let other = sizes.staging_bytes
+                    + 4 * (sizes.max_chunks + 1)
+                    + LaneMemorySizes::kernel_state_and_spectra_bytes::<S>();
                 assert!((2 * all + other) as u64 <= device && (all + other) as u64 <= host, "{sizes:?}");
                 assert!((sizes.max_slots + MAX_PROBED_SLOTS_PER_KMER) as u64 * 8 <= device / 4, "{sizes:?}");
             }

@@ -54,8 +54,13 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
         for record in super_kmer_records(bytes, self.k) {
             let mut counts = [0; S];
             counts[record.sample] = 1;
-            self.tally.add_keys(
-                keys.compute_keys_at_simd_level(self.vectors, record.canonical_word(self.k), record.kmers, self.k),
+            self.tally.add_counts_to_keys(
+                keys.compute_keys_at_simd_level(
+                    self.vectors,
+                    record.canonical_bases_as_word(self.k),
+                    record.kmers,
+                    self.k,
+                ),
                 counts,
             );
         }
@@ -74,7 +79,7 @@ impl<const S: usize> DeviceTable<S> for Threads<S> {
         }
         keys.clear();
         counts.clear();
-        let (distinct, mut roots) = (tally.len() as u64, 0);
+        let (distinct, mut roots) = (tally.num_kmers() as u64, 0);
         tally.drain_roots(spectra, |root| {
             roots += 1;
             for (low, n) in (0..).zip(root.counts) {
@@ -206,7 +211,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
     {
         let mut all = All::new(wanted);
         counting
-            .count_bin(kmers, read, &mut vec![RootClass::ALL_ROOTS], &mut all)
+            .count_classes_of_bin(kmers, read, &mut vec![RootClass::ALL_ROOTS], &mut all)
             .unwrap_or_else(|e| panic!("{name}: {e:?}"));
         let least = if let DeviceRowRequest::Kmers { min_count: least } = wanted { least } else { 1 };
         let mut expected = expected.clone();
@@ -218,7 +223,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
         passes = counting.totals.passes;
     }
     let share = &mut counting.totals;
-    share.spectra.clear_spectra_at_count_zero();
+    share.spectra.clear_entries_of_count_zero();
     for sample in 0..S {
         let mut spectrum = vec![0; NUM_SPECTRUM_ENTRIES];
         for n in expected.values().map(|counts| counts[sample] as usize).filter(|&n| n > 0) {
@@ -289,14 +294,15 @@ fn a_lost_device_leaves_complete_classes() {
         let Some(mut devices) = opened(&DeviceTestSettings::default().with_failing_call(fail)) else { return };
         let device = devices.remove(0);
         let (mut all, mut classes) = (All::new(DeviceRowRequest::Roots), vec![RootClass::ALL_ROOTS]);
-        let on_device = OpenClTable::create_on_device(&device, 25, sizes)
-            .map_err(LaneError::Device)
-            .and_then(|table| LaneCounter::with_table(25, table)?.count_bin(kmers, read, &mut classes, &mut all));
+        let on_device =
+            OpenClTable::create_on_device(&device, 25, sizes).map_err(LaneError::Device).and_then(|table| {
+                LaneCounter::with_table(25, table)?.count_classes_of_bin(kmers, read, &mut classes, &mut all)
+            });
         if let Err(fault) = on_device {
             assert!(matches!(fault, LaneError::Device(_)) && device.is_lost(), "{fault:?}");
             losses += 1;
             let mut rest = LaneCounter::with_table(25, CpuDeviceTable::new(25, AMPLE)).expect("ready");
-            rest.count_bin(kmers, read, &mut classes, &mut all).expect("counted");
+            rest.count_classes_of_bin(kmers, read, &mut classes, &mut all).expect("counted");
         }
         assert!(all.kmers == case.1, "call {fail}");
     }
@@ -312,9 +318,11 @@ fn errors_of_a_count_are_not_device_failures() {
         each(&case.0);
         Ok(())
     };
-    let fault = counting.count_bin(1000, read, &mut vec![RootClass::ALL_ROOTS], &mut all).expect_err("refused");
+    let fault =
+        counting.count_classes_of_bin(1000, read, &mut vec![RootClass::ALL_ROOTS], &mut all).expect_err("refused");
     assert!(matches!(fault, LaneError::Counting(_)), "{fault:?}");
     let broken = |_: &mut dyn FnMut(&[u8])| Err(Error::InvalidParams("unreadable".into()));
-    let fault = counting.count_bin(1000, broken, &mut vec![RootClass::ALL_ROOTS], &mut all).expect_err("unreadable");
+    let fault =
+        counting.count_classes_of_bin(1000, broken, &mut vec![RootClass::ALL_ROOTS], &mut all).expect_err("unreadable");
     assert!(matches!(fault, LaneError::Counting(_)), "{fault:?}");
 }

@@ -45,7 +45,7 @@ impl Scatter for CpuScatter {
         let mut all = 0;
         for &(bin, super_kmer) in super_kmers.iter() {
             let bytes = record_bytes(super_kmer.kmers, layout.k);
-            super_kmer.write_record(packed, layout.k, sample, buffers.reserve_record(bin, MAX_RECORD_BYTES)?);
+            super_kmer.write_record(packed, layout.k, sample, buffers.reserve_space_for_record(bin, MAX_RECORD_BYTES)?);
             buffers.commit_record(bin, bytes, super_kmer.kmers);
             all += bytes as u64;
         }

@@ -103,7 +103,7 @@ impl SimulatedFpgaScatter {
             let Frame { minimizer, kmers, record } = frame.expect("the reply has been checked");
             written.kmers += kmers as u64;
             if let Some(bin) = self.layout.bin_of_minimizer(minimizer) {
-                buffers.reserve_record(bin, MAX_RECORD_BYTES)?[..record.len()].copy_from_slice(record);
+                buffers.reserve_space_for_record(bin, MAX_RECORD_BYTES)?[..record.len()].copy_from_slice(record);
                 buffers.commit_record(bin, record.len(), kmers);
                 written.bytes += record.len() as u64;
             }
@@ -115,7 +115,8 @@ impl SimulatedFpgaScatter {
 impl Scatter for SimulatedFpgaScatter {
     fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error> {
         if matches!(self.device, DeviceState::NotStarted) {
-            let device = FpgaSimulatorProcess::start(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;
+            let device =
+                FpgaSimulatorProcess::start_and_check(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;
             self.lanes = vec![Vec::new(); device.num_lanes()];
             self.device = DeviceState::Running(device);
         }

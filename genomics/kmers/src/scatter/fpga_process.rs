@@ -131,7 +131,7 @@ impl FpgaSimulatorProcess {
     ///
     /// # Errors
     /// Returns why it cannot be used, and how to build it.
-    pub(super) fn start(fpga: &SimulatedFpga, k: u32) -> Result<Self, String> {
+    pub(super) fn start_and_check(fpga: &SimulatedFpga, k: u32) -> Result<Self, String> {
         let rebuild = |why: String| format!("{fpga}: {why}: build it with scripts/fpga.sh sim {k}");
         let child = Command::new(&fpga.program)
             .args(&fpga.arguments)

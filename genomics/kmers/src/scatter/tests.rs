@@ -107,10 +107,16 @@ fn scatter_reads(
 ) -> (Records, ScatteredRecords) {
     let folder = tempfile::tempdir().expect("a folder");
     let num_bins = layout.grid.num_bins();
-    let pool =
-        ExtentPool::create(4096, num_bins, 1 << 12, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
+    let pool = ExtentPool::with_unnamed_file(
+        4096,
+        num_bins,
+        1 << 12,
+        NodeAssignment::for_this_machine(1),
+        folder.path(),
+        u64::MAX,
+    );
     let bins = Bins::create_empty(num_bins, pool.expect("a pool"));
-    let mut buffers = BinBuffers::allocate(&bins, 256);
+    let mut buffers = BinBuffers::allocate_for_bins(&bins, 256);
     let mut packer = QualityMaskingPacker::with_min_base_quality(MIN_QUALITY);
     let mut sum = ScatteredRecords::default();
     for reads in reads.chunks(batch) {
@@ -123,7 +129,7 @@ fn scatter_reads(
         sum.kmers += kmers;
         sum.bytes += bytes;
     }
-    buffers.flush_all().expect("flushed");
+    buffers.flush_all_to_bins().expect("flushed");
     let mut records = Records::new();
     for bin in 0..num_bins {
         let mut found = Vec::new();
@@ -135,7 +141,7 @@ fn scatter_reads(
                 rest = after;
             }
         };
-        bins.for_each_extent(bin, add).expect("readable");
+        bins.for_each_extent_of_bin(bin, add).expect("readable");
         found.sort();
         if !found.is_empty() {
             records.insert(bin, found);
@@ -240,11 +246,13 @@ fn a_missing_simulator_is_an_error_that_says_how_to_build_it() {
     for (program, why) in [("/nowhere/sim", "No such file"), ("/bin/true", "it does not greet")] {
         let mut scatter = SimulatedFpgaScatter::new(layout, SimulatedFpga::with_program(program.into(), Vec::new()));
         let folder = tempfile::tempdir().expect("a folder");
-        let pool = ExtentPool::create(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
+        let pool =
+            ExtentPool::with_unnamed_file(4096, 16, 64, NodeAssignment::for_this_machine(1), folder.path(), u64::MAX);
         let bins = Bins::create_empty(16, pool.expect("a pool"));
         let mut packer = QualityMaskingPacker::with_min_base_quality(0);
         let read = packer.pack_and_mask_read(Mate { seq: b"ACGT", qual: b"IIII" });
-        let failed = scatter.scatter_read(read, 0, &mut BinBuffers::allocate(&bins, 256)).expect_err("no simulator");
+        let failed =
+            scatter.scatter_read(read, 0, &mut BinBuffers::allocate_for_bins(&bins, 256)).expect_err("no simulator");
         let message = failed.to_string();
         assert!(message.contains(why) && message.contains("scripts/fpga.sh sim 31"), "{message}");
     }

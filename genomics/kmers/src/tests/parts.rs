@@ -1,7 +1,7 @@
 //! Tests of counting in several partitions of the k-mer space.
 
 use super::*;
-use crate::{PartitionOutcome, count_in_partitions};
+use crate::{CountedOrTooLarge, count_all_partitions};
 
 /// Sum of the results of all partitions.
 struct Sum {
@@ -18,21 +18,23 @@ fn in_sum(files: &Files, params: &CountParams, plan: Option<MemoryPlan>, wanted:
         let params = CountParams { partition: part, ..params.clone() };
         let meter = ProgressCounters::default();
         let counted = match plan {
-            Some(plan) => ScatteredReads::scatter_with_plan(plan, &files.lanes, &params, &meter, || KeepPairUnchanged)
-                .and_then(|(scattered, _)| scattered.count_and_select_roots(all)),
+            Some(plan) => {
+                ScatteredReads::scatter_with_memory_plan(plan, &files.lanes, &params, &meter, || KeepPairUnchanged)
+                    .and_then(|(scattered, _)| scattered.count_and_select_roots(all))
+            }
             None => count_all(&files.lanes, &params),
         };
         match counted {
             Ok(counted) => {
                 parts.push(part);
-                Ok(PartitionOutcome::Counted(counted))
+                Ok(CountedOrTooLarge::Counted(counted))
             }
-            Err(Error::TooLarge { read_share, .. }) => Ok(PartitionOutcome::TooLarge(read_share)),
+            Err(Error::TooLarge { read_share, .. }) => Ok(CountedOrTooLarge::TooLarge(read_share)),
             Err(error) => Err(error),
         }
     };
     let scratch = params.max_scratch_bytes;
-    let (_, made) = count_in_partitions(wanted, &[], one, |partition| Error::TooLarge {
+    let (_, made) = count_all_partitions(wanted, &[], one, |partition| Error::TooLarge {
         partition,
         scratch_bytes: scratch,
         read_share: 1.0,

@@ -9,7 +9,7 @@ fn spills(files: &Files) -> [PathBuf; 2] {
 }
 
 fn read(files: &Files, params: &CountParams) -> BinnedReadsCheckpoint {
-    BinnedReadsCheckpoint::scatter_and_create::<2>(
+    BinnedReadsCheckpoint::scatter_lanes_to_file::<2>(
         &files.lanes,
         params,
         &ProgressCounters::default(),
@@ -20,7 +20,7 @@ fn read(files: &Files, params: &CountParams) -> BinnedReadsCheckpoint {
 
 fn count_on(files: &Files, read: BinnedReadsCheckpoint, params: &CountParams) -> Result<CountedKmersCheckpoint, Error> {
     let [bins, parts] = spills(files);
-    CountedKmersCheckpoint::count_and_create::<2>(read, &bins, params, 2, &parts)
+    CountedKmersCheckpoint::count_bins_to_file::<2>(read, &bins, params, 2, &parts)
 }
 
 fn all_of(sorted: &SortableKmers<2>) -> Result<Vec<(u64, [u32; 2])>, Error> {
@@ -45,7 +45,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
         let expected = sorted_by_definition(&reads, k, 2);
         let whole =
             ScatteredReads::<2>::scatter_lanes(&files.lanes, &with(2, Some(64 << 20), k), &ProgressCounters::default());
-        let whole = whole.and_then(|scattered| scattered.count_and_sort(2)).expect("counted");
+        let whole = whole.and_then(|scattered| scattered.count_and_keep_frequent_kmers(2)).expect("counted");
         // More and less than before; bins of the first run, threads and memory of the second.
         for [first, second, third] in [
             [with(1, None, k), with(3, Some(64 << 20), k), with(2, Some(2 << 20), k)],
@@ -54,7 +54,7 @@ fn a_count_resumes_with_other_threads_and_memory() {
         ] {
             let counted = count_on(&files, read(&files, &first), &second).expect("counted");
             let sorted = counted.open_sortable_kmers::<2>(&third, &spills(&files)[1]).expect("there");
-            sorted.shrink_memory_to(0).expect("nothing is in memory");
+            sorted.spill_to_shrink_memory_to(0).expect("nothing is in memory");
             assert!(all_of(&sorted).expect("readable") == expected, "k {k}, {first:?}, {second:?}, {third:?}");
             assert_eq!(sorted.len(), expected.len() as u64);
             assert_eq!(sorted.spectra, whole.spectra);
@@ -111,7 +111,7 @@ fn damage_between_runs_is_reported() {
             spoil(path);
             let said = if path == &bins {
                 let to = parts.with_extension("other");
-                CountedKmersCheckpoint::count_and_create::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
+                CountedKmersCheckpoint::count_bins_to_file::<2>(read.clone(), &bins, &params, 2, &to).map(|_| ())
             } else {
                 sort()
             };
@@ -130,7 +130,7 @@ fn a_full_disk_is_reported_with_the_file_name() {
     let files = Files::new(&awkward_reads(200, 11));
     let full = files.dir.path().join("full.bins");
     std::os::unix::fs::symlink("/dev/full", &full).expect("a link");
-    let said = BinnedReadsCheckpoint::scatter_and_create::<2>(
+    let said = BinnedReadsCheckpoint::scatter_lanes_to_file::<2>(
         &files.lanes,
         &files.params(31),
         &ProgressCounters::default(),

@@ -24,9 +24,11 @@ fn scattered(files: &Files, grid: BinGrid, memory: u64) -> (ShardKmerIndex, Path
     let file = SpillFile::create("k-mer", &path).expect("a file");
     file.write_block(&[7; 1000], 1000).expect("room");
     let (scattered, _) =
-        ShardKmerIndex::scatter_lanes(&files.lanes, grid, &params, &ProgressCounters::default(), || KeepPairUnchanged)
-            .expect("reads");
-    (ShardKmerIndex::write_shard(scattered, grid, &file).expect("room"), path)
+        ShardKmerIndex::scatter_lanes_of_shard(&files.lanes, grid, &params, &ProgressCounters::default(), || {
+            KeepPairUnchanged
+        })
+        .expect("reads");
+    (ShardKmerIndex::append_bins_to_file(scattered, grid, &file).expect("room"), path)
 }
 
 #[test]
@@ -50,7 +52,7 @@ fn results_do_not_depend_on_shards_and_partitions() {
             let cut: Vec<(u64, Vec<u8>)> = objects
                 .iter()
                 .map(|(shard, path)| {
-                    let stretch = shard.byte_range(part);
+                    let stretch = shard.byte_range_of_partition(part);
                     let all = fs::read(path).expect("the object");
                     (stretch.start, all[stretch.start as usize..stretch.end as usize].to_vec())
                 })
@@ -106,7 +108,7 @@ fn mismatched_or_damaged_shards_are_reported() {
     assert!(told(&[], &params(0)).contains("different number of partitions"));
     assert!(told(&[(shard.clone(), file)], &files.params(31)).contains("different number of partitions"));
     let mut bytes = fs::read(&path).expect("the object");
-    let at = shard.byte_range(params(1).partition).start as usize;
+    let at = shard.byte_range_of_partition(params(1).partition).start as usize;
     bytes[at] ^= 1;
     fs::write(&path, bytes).expect("written");
     let said = told(&[(shard.clone(), file)], &params(1));
@@ -114,7 +116,7 @@ fn mismatched_or_damaged_shards_are_reported() {
     assert!(said.contains("run the step that made it again"), "{said}");
     assert!(count_partition_from_shards(&[(shard, file)], &params(0), &ProgressCounters::default(), |_| all).is_ok());
     let least = CountParams { memory_bytes: min_memory_bytes_for_grid(grid, 2) - 1, ..files.params(31) };
-    let refused = ShardKmerIndex::scatter_lanes(
+    let refused = ShardKmerIndex::scatter_lanes_of_shard(
         &files.lanes,
         BinGrid { num_partitions: 64, bins_per_partition: 256 },
         &least,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::bases::{BASE_LETTERS, PackedReadBatch, is_base};
+use crate::bases::{BASE_LETTERS, PackedReadBatch, is_acgt};
 use crate::index::Index;
 use crate::index::tests::{Dice, Held, index};
 
@@ -154,7 +154,7 @@ fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64
     let bounds = view.contig_bounds(job.at + u64::from(job.width / 2) + u64::from(job.anchor));
     let (n, width) = (case.letters.len(), usize::from(job.width));
     let m = n + width;
-    let [left, right] = options.clip_penalties(job.reverse).map(i64::from);
+    let [left, right] = options.left_and_right_clip_penalties(job.reverse).map(i64::from);
     let [equal, differs] = [options.match_score, options.mismatch_penalty].map(i64::from);
     let [open, extend] = [options.gap_open, options.gap_extend].map(|both| both.map(i64::from));
     // Row and column 0 are before the first base.
@@ -169,7 +169,7 @@ fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64
             }
             let letter = case.letters[i - 1];
             let score = match letter {
-                _ if !is_base(letter) => i64::from(AMBIGUOUS_BASE_SCORE),
+                _ if !is_acgt(letter) => i64::from(AMBIGUOUS_BASE_SCORE),
                 _ if BASE_LETTERS[usize::from(view.base_code_at(at))] == letter => equal,
                 _ => -differs,
             };
@@ -212,7 +212,7 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
                 for _ in 0..n {
                     let letter = case.letters[at];
                     score += match letter {
-                        _ if !is_base(letter) => AMBIGUOUS_BASE_SCORE,
+                        _ if !is_acgt(letter) => AMBIGUOUS_BASE_SCORE,
                         _ if BASE_LETTERS[usize::from(view.base_code_at(target))] == letter => options.match_score,
                         _ => -options.mismatch_penalty,
                     };
@@ -222,7 +222,7 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
         }
     }
     assert_eq!((at, target, score), (usize::from(place.to), place.ref_end(), place.score));
-    let [left, right] = options.clip_penalties(place.reverse);
+    let [left, right] = options.left_and_right_clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < length { right } else { 0 };
     assert_eq!(place.net_score, score - clipped);
     let middle = case.job.at + u64::from(case.job.width / 2);

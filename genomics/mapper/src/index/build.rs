@@ -16,7 +16,7 @@ use super::{
     Bucket, CONTINUES_FLAG, COUNT_SHIFT, Contig, EDGE_PADDING_BP, Error, IndexHeader, MAGIC, MAX_SINGLE_POSITIONS,
     MIN_PADDING_BETWEEN_CONTIGS_BP, PARTITIONS, SECTION_ALIGNMENT_BYTES, SLOTS_PER_BUCKET, SPARE_BUCKETS, split_hash,
 };
-use crate::bases::{BASES_PER_WORD, is_base, pack_word};
+use crate::bases::{BASES_PER_WORD, is_acgt, pack_letters_into_word};
 use crate::syncmers::{SEED_BP, Syncmer, SyncmerFinder};
 use genuma_machine::processor::SimdLevel;
 
@@ -79,7 +79,7 @@ impl ReferenceBuilder {
         self.unpacked.push(letter);
         self.at += 1;
         if self.unpacked.len() == BASES_PER_WORD {
-            self.words.push(pack_word(&self.unpacked));
+            self.words.push(pack_letters_into_word(&self.unpacked));
             self.unpacked.clear();
         }
     }
@@ -90,7 +90,7 @@ impl ReferenceBuilder {
         let Some(contig) = self.contigs.last_mut() else { return };
         contig.length += bases.len() as u64;
         for &letter in bases {
-            if is_base(letter) {
+            if is_acgt(letter) {
                 self.push_letter(letter);
             } else {
                 match self.ambiguous_ranges.last_mut() {
@@ -161,7 +161,7 @@ fn for_each_seed(
 ///
 /// # Errors
 /// The reference is too long, too many of its seeds collide in a bucket, or `write` fails.
-pub fn build_index<E: From<Error> + Send>(
+pub fn build_and_write_index<E: From<Error> + Send>(
     mut built: ReferenceBuilder,
     threads: usize,
     write: impl FnMut(&[u8]) -> Result<(), E>,
@@ -499,11 +499,11 @@ mod tests {
             };
             for (hash, places) in seeds {
                 let (mut own, mut listed) = (Vec::new(), false);
-                view.for_each_slot(view.bucket_address(hash), |slot| match slot {
+                view.for_each_slot_with_tag(view.bucket_and_tag_of_hash(hash), |slot| match slot {
                     IndexSlot::Position(at, reverse) => own.push((at, reverse)),
                     IndexSlot::List(at) => {
                         let list = view.position_list(at);
-                        let on = |reverse| list.positions_of_hashed_strand(reverse).map(move |at| (at, reverse));
+                        let on = |reverse| list.positions_hashed_on_strand(reverse).map(move |at| (at, reverse));
                         listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places
                             && list.num_positions() == places.len();
                     }

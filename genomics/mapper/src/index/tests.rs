@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::bases::{BASE_LETTERS, is_base};
+use crate::bases::{BASE_LETTERS, is_acgt};
 use crate::syncmers::{SEED_BP, SyncmerFinder};
 
 /// Random numbers (splitmix64).
@@ -55,7 +55,7 @@ pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
         letters.chunks(1 + 7 * threads).for_each(|some| built.add_bases(some));
     }
     let mut all = Vec::new();
-    build_index(built, threads, |some| {
+    build_and_write_index(built, threads, |some| {
         all.extend_from_slice(some);
         Ok::<(), Error>(())
     })
@@ -105,11 +105,11 @@ pub(crate) type SeedOccurrence = (u64, bool);
 fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<SeedOccurrence>> {
     let mut seeds: HashMap<u64, Vec<SeedOccurrence>> = HashMap::new();
     for (contig, (_, letters)) in index.contigs().iter().zip(contigs) {
-        let mut packed: Vec<u64> = letters.chunks(BASES_PER_WORD).map(crate::bases::pack_word).collect();
+        let mut packed: Vec<u64> = letters.chunks(BASES_PER_WORD).map(crate::bases::pack_letters_into_word).collect();
         packed.extend([0; 2]);
         SyncmerFinder::default().find_seeds(&packed, 0, letters.len(), |seed| {
             let at = seed.at as usize;
-            if letters[at..at + SEED_BP].iter().all(|&letter| is_base(letter)) {
+            if letters[at..at + SEED_BP].iter().all(|&letter| is_acgt(letter)) {
                 seeds.entry(seed.hash).or_default().push((contig.start + at as u64, seed.reverse));
             }
         });
@@ -120,11 +120,11 @@ fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64
 /// All positions that slots and lists give for a seed.
 fn looked_up(view: &IndexView<'_>, hash: u64) -> (Vec<SeedOccurrence>, Vec<Vec<SeedOccurrence>>) {
     let (mut own, mut lists) = (Vec::new(), Vec::new());
-    view.for_each_slot(view.bucket_address(hash), |slot| match slot {
+    view.for_each_slot_with_tag(view.bucket_and_tag_of_hash(hash), |slot| match slot {
         IndexSlot::Position(at, reverse) => own.push((at, reverse)),
         IndexSlot::List(at) => {
             let list = view.position_list(at);
-            let on = |reverse| list.positions_of_hashed_strand(reverse).map(move |at| (at, reverse));
+            let on = |reverse| list.positions_hashed_on_strand(reverse).map(move |at| (at, reverse));
             let all: Vec<_> = on(false).chain(on(true)).collect();
             assert_eq!(all.len(), list.num_positions());
             lists.push(all);
@@ -143,7 +143,7 @@ fn bases_are_the_references_and_holes_where_it_has_none() {
         assert_eq!((&contig.name, contig.length), (name, letters.len() as u64));
         for (at, letter) in (contig.start..).zip(letters) {
             let hole = !view.ambiguous_ranges_in(at..at + 1).is_empty();
-            assert_eq!(hole, !is_base(*letter));
+            assert_eq!(hole, !is_acgt(*letter));
             assert!(hole || BASE_LETTERS[usize::from(view.base_code_at(at))] == letter.to_ascii_uppercase());
         }
     }
@@ -181,7 +181,7 @@ fn every_seed_is_found_where_it_is_and_none_over_a_hole() {
                     found.extend(
                         [false, true]
                             .into_iter()
-                            .flat_map(|strand| list.positions_of_hashed_strand(strand).map(move |at| (at, strand))),
+                            .flat_map(|strand| list.positions_hashed_on_strand(strand).map(move |at| (at, strand))),
                     );
                 }
                 _ => found.push((u64::from(bucket.places[slot]), bucket.tags[slot] >> 7 == 1)),
@@ -305,7 +305,7 @@ fn a_piece_that_cannot_be_written_ends_it() {
             built.add_bases(&letters);
         }
         let mut left = calls;
-        let made = build_index(built, 2, |_| {
+        let made = build_and_write_index(built, 2, |_| {
             left -= 1;
             if left < 0 { Err(Full) } else { Ok(()) }
         });

@@ -84,7 +84,7 @@ pub(crate) fn sort_and_filter_placements(
         // Seeds give each diagonal only once.
         let gaps = place.is_gapped_alignment;
         let form = (gapped || gaps || place.is_rescued)
-            && placements[..kept].iter().any(|other| other.shares_diagonal(&place));
+            && placements[..kept].iter().any(|other| other.begins_or_ends_on_same_diagonal(&place));
         if !form {
             placements[kept] = place;
             kept += 1;

@@ -1,6 +1,6 @@
 //! Reports of the mates of a template: which placements are reported, and whether they are a proper pair.
 
-use super::read_report::{ReadReport, is_split, segment_mapq_upper_bound, single_read_mapq};
+use super::read_report::{ReadReport, bounded_mapq_without_mate, is_split_read, segment_mapq_upper_bound};
 use super::{PairingBuffers, PairingContext, TemplateRead};
 use crate::insert_size::five_prime_position;
 use crate::mapper::MappedReads;
@@ -11,28 +11,40 @@ const COPIES_PENALTY_SHARE: f64 = 0.7;
 
 impl PairingBuffers {
     /// Fills report number `report` for read number `read`, independently of its mate.
-    pub(super) fn report_single(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, report: usize, read: usize) {
+    pub(super) fn fill_report_of_single_read(
+        &mut self,
+        job: &PairingContext<'_>,
+        mapped: &MappedReads,
+        report: usize,
+        read: usize,
+    ) {
         let report = &mut self.reports[report];
         report.placements.clear();
         report.placements.extend_from_slice(&self.reads[read].placements);
         let read = &self.reads[read];
-        let primary = (!read.placements.is_empty()).then(|| (0, single_read_mapq(mapped, read, 0, job.options)));
+        let primary =
+            (!read.placements.is_empty()).then(|| (0, bounded_mapq_without_mate(mapped, read, 0, job.options)));
         report.choose_reported_segments(mapped, read, primary, false, job.options);
     }
 
     /// Fills the reports of both mates; returns whether they are a proper pair.
-    pub(super) fn report_pair(&mut self, job: &PairingContext<'_>, mapped: &MappedReads, first: usize) -> bool {
+    pub(super) fn fill_reports_of_pair(
+        &mut self,
+        job: &PairingContext<'_>,
+        mapped: &MappedReads,
+        first: usize,
+    ) -> bool {
         self.pair_placements(job, first);
         let options = job.options;
         let reads = [&self.reads[first], &self.reads[first + 1]];
         let best = |read: &TemplateRead| read.placements.first().map_or(0, |place| place.score);
         let apart = best(reads[0]) + best(reads[1]) - options.unpaired_penalty;
         // As in bwa: a split read is placed where most of it aligns, independent of its mate.
-        let whole = reads.iter().all(|read| !is_split(read, options));
+        let whole = reads.iter().all(|read| !is_split_read(read, options));
         let pair = self.placement_pairs.first().copied().filter(|pair| whole && pair.score > apart);
         let Some(pair) = pair else {
             for mate in 0..2 {
-                self.report_single(job, mapped, mate, first + mate);
+                self.fill_report_of_single_read(job, mapped, mate, first + mate);
             }
             return self.is_proper_pair(job, first);
         };
@@ -43,13 +55,13 @@ impl PairingBuffers {
         if reads[0].deferred && reads[1].deferred {
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
-                let rivals = mapping_quality::find_rival_placement_scores(
+                let rivals = mapping_quality::find_best_rival_score_and_count(
                     &other.placements,
                     usize::from(pair.which[1 - mate]),
                     other.length,
                     options,
                 );
-                let unseen = mapping_quality::likely_unexamined_score(
+                let unseen = mapping_quality::likely_score_of_unexamined_placement(
                     this.joined,
                     this.mapping_ranges.median_seed_copies,
                     this.length,
@@ -60,14 +72,14 @@ impl PairingBuffers {
         }
         // Copies that both mates have.
         let copied = reads
-            .map(|read| mapping_quality::tied_placements_penalty(read.mapping_ranges.median_seed_copies))
+            .map(|read| mapping_quality::mapq_penalty_for_tied_placements(read.mapping_ranges.median_seed_copies))
             .into_iter()
             .fold(f64::MAX, f64::min)
             * COPIES_PENALTY_SHARE;
         let of_pair = mapping_quality::pair_mapq(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);
-            let own = single_read_mapq(mapped, read, which, options);
+            let own = bounded_mapq_without_mate(mapped, read, which, options);
             // A mate can raise the mapping quality by at most 40.
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
             let quality = quality.min(segment_mapq_upper_bound(read, which, options));
@@ -85,7 +97,7 @@ impl PairingBuffers {
         let [Some(a), Some(b)] = self.reports.each_ref().map(primary) else { return false };
         let ends =
             [five_prime_position(&a, self.reads[first].length), five_prime_position(&b, self.reads[first + 1].length)];
-        job.inserts.insert_size_score(ends, [a.reverse, b.reverse]).is_some()
+        job.inserts.score_of_proper_insert_size(ends, [a.reverse, b.reverse]).is_some()
             && job.view.contig_index_at(a.ref_start()) == job.view.contig_index_at(b.ref_start())
     }
 }

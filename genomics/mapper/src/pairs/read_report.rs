@@ -1,7 +1,7 @@
 //! What is reported of a read: its primary placement, further segments, and their mapping qualities.
 
 use super::TemplateRead;
-use crate::mapper::{MappedReads, count_examined_seeds};
+use crate::mapper::{MappedReads, count_examined_disjoint_seeds};
 use crate::mapping_quality;
 use crate::options::ScoringOptions;
 use crate::placement::Placement;
@@ -36,7 +36,7 @@ pub struct ReportedSegment {
 
 /// Whether the read is split: another placement in the primary assembly has different bases of the read than the best
 /// placement.
-pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
+pub(super) fn is_split_read(read: &TemplateRead, options: &ScoringOptions) -> bool {
     let Some((best, others)) = read.placements.split_first() else { return false };
     let piece = |place: &Placement| !place.is_on_alt && place.score >= options.min_score;
     others.iter().any(|place| piece(place) && place.covers_mostly_different_bases(best, read.length))
@@ -46,7 +46,7 @@ pub(super) fn is_split(read: &TemplateRead, options: &ScoringOptions) -> bool {
 /// aligns them.
 pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
     let place = &read.placements[which];
-    let most = mapping_quality::mapq_upper_bound(place, read.length);
+    let most = mapping_quality::mapq_bound_by_aligned_share(place, read.length);
     let explains =
         |other: &Placement| other.score >= options.min_score && place.covers_mostly_different_bases(other, read.length);
     if most < mapping_quality::MAX_MAPQ && read.placements.iter().any(explains) {
@@ -57,26 +57,26 @@ pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, option
 }
 
 /// Mapping quality of placement number `which` of a read, from the read alone.
-pub(super) fn single_read_mapq(
+pub(super) fn bounded_mapq_without_mate(
     mapped: &MappedReads,
     read: &TemplateRead,
     which: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    let rivals = mapping_quality::find_rival_placement_scores(&read.placements, which, read.length, options);
+    let rivals = mapping_quality::find_best_rival_score_and_count(&read.placements, which, read.length, options);
     let place = &read.placements[which];
     // Seeds in other parts of the read say nothing about this segment.
     let (from, to) = place.aligned_range_as_sequenced(read.length);
     let sure = if to - from == read.length {
         read.mapping_ranges.examined_seeds
     } else {
-        count_examined_seeds(
+        count_examined_disjoint_seeds(
             mapped.seed_starts_of_read(read.number),
             mapped.deferred_lists_of_read(read.number),
             from..to,
         )
     };
-    mapping_quality::single_read_mapq(place, rivals, sure, read.deferred, read.length, options)
+    mapping_quality::placement_mapq_without_mate(place, rivals, sure, read.deferred, read.length, options)
         .min(segment_mapq_upper_bound(read, which, options))
 }
 
@@ -98,11 +98,12 @@ impl ReadReport {
         let placements = &self.placements;
         let good = |which: usize| placements.get(which).is_some_and(|place| place.score >= options.min_score);
         let assembled = placements.partition_point(|place| !place.is_on_alt);
-        let instead = || good(assembled).then(|| (assembled, single_read_mapq(mapped, read, assembled, options)));
+        let instead =
+            || good(assembled).then(|| (assembled, bounded_mapq_without_mate(mapped, read, assembled, options)));
         let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
         let Some((primary, quality)) = primary else { return };
         let next = |which| {
-            mapping_quality::find_rival_placement_scores(placements, which, read.length, options).best.unwrap_or(0)
+            mapping_quality::find_best_rival_score_and_count(placements, which, read.length, options).best.unwrap_or(0)
         };
         let piece =
             |place, quality: i32| ReportedSegment { place, mapq: quality as u8, next_score: next(place), alt_score: 0 };
@@ -111,7 +112,7 @@ impl ReadReport {
             let elsewhere =
                 |piece: &ReportedSegment| place.covers_mostly_different_bases(&placements[piece.place], read.length);
             if place.score >= options.min_score && self.segments.iter().all(elsewhere) {
-                self.segments.push(piece(i, single_read_mapq(mapped, read, i, options).min(quality)));
+                self.segments.push(piece(i, bounded_mapq_without_mate(mapped, read, i, options).min(quality)));
             }
         }
         if assembled == placements.len() {
@@ -127,7 +128,7 @@ impl ReadReport {
         for (i, place) in placements.iter().enumerate().take(most).skip(assembled) {
             if self.best_of_same_bases[i] == i && i != primary && place.score >= options.min_score {
                 // Its mapping quality compares it with all others, the primary placement included.
-                self.segments.push(piece(i, single_read_mapq(mapped, read, i, options)));
+                self.segments.push(piece(i, bounded_mapq_without_mate(mapped, read, i, options)));
             }
         }
         // A placement that became primary because of its mate replaces a better one.

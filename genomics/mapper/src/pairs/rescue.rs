@@ -5,7 +5,7 @@ use crate::gapped::GappedJob;
 use crate::insert_size::five_prime_position;
 use crate::mapper::MappedReads;
 use crate::placement::Placement;
-use crate::ungapped::{find_best_ungapped_positions, mask_and_count_mismatches, place_ungapped};
+use crate::ungapped::{find_two_best_ungapped_positions, mask_and_count_mismatches, set_to_best_ungapped_segment};
 
 /// Maximum number of placements of a read near which mate rescue searches for the mate.
 const MAX_RESCUING_PLACEMENTS: usize = 8;
@@ -53,7 +53,7 @@ impl PairingBuffers {
                 let enough = (full - 2 * step).min(other) - 2 * step;
                 let there = self.reads[y].placements[..known].iter().any(|found| {
                     let ends = [end, five_prime_position(found, length)];
-                    let worth = job.inserts.insert_size_score(ends, [place.reverse, found.reverse]);
+                    let worth = job.inserts.score_of_proper_insert_size(ends, [place.reverse, found.reverse]);
                     worth.is_some_and(|worth| found.score + worth >= enough)
                 });
                 if !there {
@@ -114,7 +114,7 @@ impl PairingBuffers {
                     continue;
                 }
                 let strand = mapped.packed.read_strand(y, reverse);
-                let found = find_best_ungapped_positions(
+                let found = find_two_best_ungapped_positions(
                     job.view.words,
                     strand,
                     from,
@@ -133,7 +133,7 @@ impl PairingBuffers {
                         ..Placement::default()
                     };
                     mask_and_count_mismatches(job.view.words, left, strand, &mut self.masks);
-                    place_ungapped(job.view, &self.masks, strand, &mut place, true, job.options);
+                    set_to_best_ungapped_segment(job.view, &self.masks, strand, &mut place, true, job.options);
                     let placements = &mut self.reads[y].placements;
                     if placements.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;

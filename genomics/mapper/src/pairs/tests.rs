@@ -70,7 +70,7 @@ fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, Incomplet
     mapper::map_reads(&view, &options, vectors, &mut mapper::MappingBuffers::default(), all, &mut mapped);
     let mut insert_sizes = InsertSizesByOrientation::default();
     insert_sizes[1] = (300..500).collect();
-    let inserts = InsertSizeModels::from_insert_sizes(insert_sizes, options.match_score);
+    let inserts = InsertSizeModels::estimate_from_insert_sizes(insert_sizes, options.match_score);
     let (mut state, mut told) = (PairingBuffers::default(), Vec::new());
     let contig = |place: &Placement| &view.contigs[view.contig_index_at(place.ref_start())];
     let inserts = paired.then_some(&inserts);

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::bases::{BASE_LETTERS, PackedReadBatch, is_base, pack_word};
+use crate::bases::{BASE_LETTERS, PackedReadBatch, is_acgt, pack_letters_into_word};
 use crate::index::tests::Dice;
 
 /// 3000 random bases, as letters and packed.
 static REFERENCE: LazyLock<(Vec<u8>, Vec<u64>)> = LazyLock::new(|| {
     let letters = Dice(3).bases(3000);
-    let mut words: Vec<u64> = letters.chunks(BASES_PER_WORD).map(pack_word).collect();
+    let mut words: Vec<u64> = letters.chunks(BASES_PER_WORD).map(pack_letters_into_word).collect();
     words.extend([0; 70]);
     (letters, words)
 });
@@ -31,7 +31,7 @@ fn read(longest: usize) -> impl Strategy<Value = (usize, Vec<u8>)> {
 
 /// Positions at which `letters` differs from the reference from `at` on.
 fn naive(reference: &[u8], at: usize, letters: &[u8]) -> Vec<usize> {
-    (0..letters.len()).filter(|&i| !is_base(letters[i]) || reference.get(at + i) != Some(&letters[i])).collect()
+    (0..letters.len()).filter(|&i| !is_acgt(letters[i]) || reference.get(at + i) != Some(&letters[i])).collect()
 }
 
 fn packed(letters: &[u8], reverse: bool) -> PackedReadBatch {
@@ -51,11 +51,11 @@ fn worth(
     reverse: bool,
     options: &ScoringOptions,
 ) -> (i32, i32) {
-    let [left, right] = options.clip_penalties(reverse);
+    let [left, right] = options.left_and_right_clip_penalties(reverse);
     let score = (from..to)
         .map(|i| match differing[i] {
             false => options.match_score,
-            true if is_base(letters[i]) => -options.mismatch_penalty,
+            true if is_acgt(letters[i]) => -options.mismatch_penalty,
             true => AMBIGUOUS_BASE_SCORE,
         })
         .sum::<i32>();
@@ -126,14 +126,15 @@ proptest! {
         for &vectors in SimdLevel::available_levels() {
             let (total, score, from, to) = vectors.run_at_level(
                 #[inline(always)]
-                || best_ungapped_segment(&masks, strand, inside, reverse, &options),
+                || find_best_ungapped_segment(&masks, strand, inside, reverse, &options),
             );
             // There may be no segment with a positive score.
             if from < to {
                 prop_assert!(inside.0 <= from && to <= inside.1);
                 prop_assert_eq!(worth(&differing, &letters, from, to, reverse, &options), (total, score));
                 // Segments that score less than a clip penalty are not distinguished.
-                prop_assert!(total == most || most <= -options.clip_penalties(reverse)[0], "{} of {}", total, most);
+                let [left, _] = options.left_and_right_clip_penalties(reverse);
+                prop_assert!(total == most || most <= -left, "{} of {}", total, most);
             } else {
                 prop_assert!((inside.0..inside.1).all(|i| differing[i]), "an empty stretch {}, {}", total, most);
             }
@@ -158,7 +159,10 @@ proptest! {
             let mut buffer = vec![1; 5];
             let found = vectors.run_at_level(
                 #[inline(always)]
-                || find_best_ungapped_positions(words, packed.read_strand(0, reverse), from as u64, to as u64, &mut buffer),
+                || {
+                    let strand = packed.read_strand(0, reverse);
+                    find_two_best_ungapped_positions(words, strand, from as u64, to as u64, &mut buffer)
+                },
             );
             prop_assert_eq!(found, [Some(best), next]);
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use genuma_reads::{Lane, ProgressCounters};
 
 use crate::{
-    BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeUsage,
+    BinnedReadsCheckpoint, CountParams, CountStats, CountedKmersCheckpoint, Error, MAX_SAMPLES, NodeThreadsAndMemory,
     ScatteredReads, SortableKmers,
 };
 
@@ -60,9 +60,9 @@ impl ScatteredSamples {
     /// Counts the bins, and keeps the k-mers whose total count is at least `min_count`.
     ///
     /// # Errors
-    /// As [`ScatteredReads::count_and_sort`].
-    pub fn count_and_sort(self, min_count: u32) -> Result<SortableSampleKmers, Error> {
-        Ok(SortableSampleKmers(self.0.count_and_sort(min_count)?))
+    /// As [`ScatteredReads::count_and_keep_frequent_kmers`].
+    pub fn count_and_keep_frequent_kmers(self, min_count: u32) -> Result<SortableSampleKmers, Error> {
+        Ok(SortableSampleKmers(self.0.count_and_keep_frequent_kmers(min_count)?))
     }
 }
 
@@ -83,16 +83,16 @@ impl SortableSampleKmers {
     }
 
     /// Memory by NUMA node ([`SortableKmers::memory_by_node`]).
-    pub fn memory_by_node(&self) -> &[NodeUsage] {
+    pub fn memory_by_node(&self) -> &[NodeThreadsAndMemory] {
         self.0.memory_by_node()
     }
 
-    /// Moves k-mers to the spill file ([`SortableKmers::shrink_memory_to`]).
+    /// Moves k-mers to the spill file ([`SortableKmers::spill_to_shrink_memory_to`]).
     ///
     /// # Errors
-    /// As [`SortableKmers::shrink_memory_to`].
-    pub fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
-        self.0.shrink_memory_to(bytes)
+    /// As [`SortableKmers::spill_to_shrink_memory_to`].
+    pub fn spill_to_shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        self.0.spill_to_shrink_memory_to(bytes)
     }
 
     /// Calls `each` with all kept k-mers and their counters in ascending order, and frees them
@@ -123,15 +123,15 @@ impl BinnedReadsCheckpoint {
     /// Reads all lanes of samples 0 to `samples - 1` into bins in a new file at `path`.
     ///
     /// # Errors
-    /// As [`BinnedReadsCheckpoint::scatter_and_create`].
-    pub fn scatter_and_create_for_samples(
+    /// As [`BinnedReadsCheckpoint::scatter_lanes_to_file`].
+    pub fn scatter_lanes_to_file_for_samples(
         samples: usize,
         lanes: &[Lane],
         params: &CountParams,
         meter: &ProgressCounters,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(samples, S => BinnedReadsCheckpoint::scatter_and_create::<S>(lanes, params, meter, path))
+        with_counters!(samples, S => BinnedReadsCheckpoint::scatter_lanes_to_file::<S>(lanes, params, meter, path))
     }
 }
 
@@ -139,22 +139,22 @@ impl CountedKmersCheckpoint {
     /// Counts the bins in the file at `bins` with as many counters as they were read for.
     ///
     /// # Errors
-    /// As [`CountedKmersCheckpoint::count_and_create`].
-    pub fn count_bins_and_create(
+    /// As [`CountedKmersCheckpoint::count_bins_to_file`].
+    pub fn count_bins_to_file_for_samples(
         read: BinnedReadsCheckpoint,
         bins: &Path,
         params: &CountParams,
         min_count: u32,
         path: &Path,
     ) -> Result<Self, Error> {
-        with_counters!(read.num_counters_per_kmer(), S => CountedKmersCheckpoint::count_and_create::<S>(read, bins, params, min_count, path))
+        with_counters!(read.num_counters_per_kmer(), S => CountedKmersCheckpoint::count_bins_to_file::<S>(read, bins, params, min_count, path))
     }
 
     /// Opens the k-mers in the file at `path` with as many counters as they were counted with.
     ///
     /// # Errors
     /// As [`CountedKmersCheckpoint::open_sortable_kmers`].
-    pub fn open_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortableSampleKmers, Error> {
+    pub fn open_sortable_sample_kmers(self, params: &CountParams, path: &Path) -> Result<SortableSampleKmers, Error> {
         Ok(
             with_counters!(self.num_counters_per_kmer(), S => SortableSampleKmers(Box::new(self.open_sortable_kmers::<S>(params, path)?))),
         )
@@ -162,22 +162,22 @@ impl CountedKmersCheckpoint {
 }
 
 trait CountBins {
-    fn count_and_sort(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error>;
+    fn count_and_keep_frequent_kmers(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error>;
 }
 
 trait VisitKmers {
     fn num_kept_kmers(&self) -> u64;
     fn count_stats(&self) -> CountStats<MAX_SAMPLES>;
     fn spectra(&self) -> &[Vec<u64>];
-    fn memory_by_node(&self) -> &[NodeUsage];
-    fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error>;
+    fn memory_by_node(&self) -> &[NodeThreadsAndMemory];
+    fn spill_to_shrink_memory_to(&self, bytes: u64) -> Result<(), Error>;
     /// Calls `each` with k-mers and counters until it returns false.
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error>;
 }
 
 impl<const S: usize> CountBins for ScatteredReads<S> {
-    fn count_and_sort(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error> {
-        Ok(Box::new(ScatteredReads::count_and_sort(*self, min_count)?))
+    fn count_and_keep_frequent_kmers(self: Box<Self>, min_count: u32) -> Result<Box<dyn VisitKmers>, Error> {
+        Ok(Box::new(ScatteredReads::count_and_keep_frequent_kmers(*self, min_count)?))
     }
 }
 
@@ -217,12 +217,12 @@ impl<const S: usize> VisitKmers for SortableKmers<S> {
         &self.spectra
     }
 
-    fn memory_by_node(&self) -> &[NodeUsage] {
+    fn memory_by_node(&self) -> &[NodeThreadsAndMemory] {
         &self.memory_by_node
     }
 
-    fn shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
-        SortableKmers::shrink_memory_to(self, bytes)
+    fn spill_to_shrink_memory_to(&self, bytes: u64) -> Result<(), Error> {
+        SortableKmers::spill_to_shrink_memory_to(self, bytes)
     }
 
     fn visit_kmers(&self, each: &mut (dyn FnMut(u64, &[u32]) -> bool + Send)) -> Result<(), Error> {
