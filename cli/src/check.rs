@@ -127,7 +127,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let pair = |of: &SamplePairCheckResult| {
         let evidence = &of.evidence;
         let positions = genome.as_ref().map(|genome| {
-            root_positions::locate_unique_roots(genome, &evidence.roots_to_locate(), evidence.sketch_shape, threads)
+            root_positions::locate_unique_roots(
+                genome,
+                &evidence.list_roots_to_locate(),
+                evidence.sketch_shape,
+                threads,
+            )
         });
         let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
         evidence.complete_with_purity(&positions.unwrap_or_default(), &names, None)

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use genuma_pair::confidence_interval::Estimate;
-use genuma_pair::coverage::CoverageMetrics;
+use genuma_pair::depth_and_evenness::CoverageMetrics;
 use genuma_pair::identity::Relation;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;

@@ -123,7 +123,7 @@ fn write_record(out: &mut String, kept: &[&str], alleles: &[Option<&AlleleResult
             each.collect::<Vec<String>>().join(",")
         };
         let verdict = |said: &Option<&AlleleResult<'_>>| match (result_in_sample(said, sample), said) {
-            (Some(tracked), _) => tracked.verdict.name(),
+            (Some(tracked), _) => tracked.verdict.verdict_name(),
             (None, Some(_)) => "cannot_be_tracked",
             (None, None) => "not_looked_for",
         };

@@ -99,7 +99,7 @@ pub(crate) fn render_tracking_table(tracking: &TrackingResult) -> String {
                 t.molecules,
                 t.expected,
                 t.p,
-                t.verdict.name()
+                t.verdict.verdict_name()
             );
         }
         for untracked in &tracking.untracked {

@@ -149,7 +149,8 @@ impl CodingSequence {
         ProteinChange { changes, ..prediction }
     }
 
-    /// Bases `from..to` of the coding sequence after the edits were made.
+    /// The bases `from..to` of the unedited coding sequence, with `edits` made. The edits must be sorted and within the
+    /// range.
     fn edited_bases(&self, edits: &[CodingEdit], from: usize, to: usize) -> Vec<u8> {
         let (mut bases, mut done) = (Vec::new(), from);
         for edit in edits {
@@ -168,14 +169,14 @@ impl CodingSequence {
 
     /// Translates all codons of the coding sequence without edits.
     fn protein(&self) -> Vec<u8> {
-        self.code.translate(&self.bases[self.phase.min(self.bases.len())..])
+        self.code.translate_all_codons(&self.bases[self.phase.min(self.bases.len())..])
     }
 
     fn predict_in_frame(&self, edits: &[CodingEdit], codons: Range<usize>, shift: isize) -> ProteinChange {
         let at = |codon: usize| 3 * codon + self.phase;
         let protein = self.protein();
         let old = &protein[codons.clone()];
-        let new = self.code.translate(&self.edited_bases(edits, at(codons.start), at(codons.end)));
+        let new = self.code.translate_all_codons(&self.edited_bases(edits, at(codons.start), at(codons.end)));
         let mut consequences = ConsequenceSet::default();
         let touches_start = codons.start == 0 && !codons.is_empty() && self.has_start();
         let loses_start = touches_start && new.first() != Some(&b'M');
@@ -216,7 +217,7 @@ impl CodingSequence {
             changed.truncate(new_stop.map_or(changed.len(), |stop| codons.start + stop + 1));
             Some(match old_stop.is_none() && new_stop.is_some() {
                 true => hgvs::format_gained_stop(&protein, &changed),
-                false => hgvs::format_protein_change(&protein, &changed, &codons),
+                false => hgvs::format_in_frame_protein_change(&protein, &changed, &codons),
             })
         };
         let first = codons.start + 1;

@@ -130,7 +130,7 @@ impl ConsequenceSet {
     }
 
     /// Names of all consequences as `bcftools csq` writes them, joined by `&`.
-    pub fn csq_names(&self) -> String {
+    pub fn bcftools_csq_names(&self) -> String {
         self.join_names(|(_, name, _)| name)
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn names_are_joined_by_severity() {
         let of = |list: &[Consequence]| list.iter().copied().collect::<ConsequenceSet>();
         let set = of(&[Consequence::SpliceRegion, Consequence::Missense]);
-        assert_eq!(set.csq_names(), "missense&splice_region");
+        assert_eq!(set.bcftools_csq_names(), "missense&splice_region");
         assert_eq!(set.ontology_terms(), "missense_variant&splice_region_variant");
         assert_eq!(set.maf_classification(0), "Missense_Mutation");
         let frameshift = of(&[Consequence::Frameshift]);

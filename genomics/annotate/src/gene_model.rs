@@ -63,7 +63,7 @@ pub struct Transcript {
     pub id: String,
     /// Version of the ID, if the file has it as an attribute of its own (Ensembl).
     pub version: Option<String>,
-    /// Index of the transcript's gene in [`GeneModel::genes`].
+    /// Index of the transcript's gene in [`GenesAndTranscripts::genes`].
     pub gene: usize,
     /// Biotype of the transcript in Ensembl or RefSeq, such as `protein_coding`.
     pub biotype: String,
@@ -81,7 +81,7 @@ pub struct Transcript {
 
 impl Transcript {
     /// The range from the first base of the first exon to the last base of the last exon.
-    pub fn span(&self) -> Range<usize> {
+    pub fn transcript_span(&self) -> Range<usize> {
         self.exons[0].start..self.exons[self.exons.len() - 1].end
     }
 
@@ -126,7 +126,7 @@ struct IndexEntry {
 
 /// All genes and transcripts of a GFF3 file that are on the reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GeneModel {
+pub struct GenesAndTranscripts {
     /// Genes with at least one transcript on the reference.
     pub genes: Vec<Gene>,
     /// Transcripts, sorted by contig and position.
@@ -137,16 +137,16 @@ pub struct GeneModel {
     index: Vec<Vec<IndexEntry>>,
 }
 
-impl GeneModel {
+impl GenesAndTranscripts {
     /// Builds the model from genes and transcripts in any order. `num_contigs` is the number of contigs of the
     /// reference.
     pub(crate) fn from_genes_and_transcripts(
         genes: Vec<Gene>,
         mut transcripts: Vec<Transcript>,
         num_contigs: usize,
-    ) -> GeneModel {
+    ) -> GenesAndTranscripts {
         transcripts.sort_by(|a, b| {
-            let key = |t: &Transcript| (t.contig, t.span().start, t.span().end);
+            let key = |t: &Transcript| (t.contig, t.transcript_span().start, t.transcript_span().end);
             key(a).cmp(&key(b)).then_with(|| a.id.cmp(&b.id))
         });
         let mut best: Vec<Option<usize>> = vec![None; genes.len()];
@@ -157,12 +157,13 @@ impl GeneModel {
                 *best = Some(number);
             }
             let entries = &mut index[transcript.contig];
-            let max_end = entries.last().map_or(0, |last: &IndexEntry| last.max_end).max(transcript.span().end);
-            entries.push(IndexEntry { span: transcript.span(), max_end, transcript: number });
+            let max_end =
+                entries.last().map_or(0, |last: &IndexEntry| last.max_end).max(transcript.transcript_span().end);
+            entries.push(IndexEntry { span: transcript.transcript_span(), max_end, transcript: number });
         }
         // A gene without transcripts never comes up in a lookup.
         let representatives = best.into_iter().map(Option::unwrap_or_default).collect();
-        GeneModel { genes, transcripts, representatives, index }
+        GenesAndTranscripts { genes, transcripts, representatives, index }
     }
 
     /// Indices of the transcripts that overlap `range` (introns included), ascending.
@@ -228,12 +229,12 @@ mod tests {
             ));
         }
         let genes = (0..200).map(|i| Gene { id: i.to_string(), name: i.to_string() }).collect();
-        let model = GeneModel::from_genes_and_transcripts(genes, transcripts, 2);
+        let model = GenesAndTranscripts::from_genes_and_transcripts(genes, transcripts, 2);
         for start in (0..1_600).step_by(13) {
             let range = start..start + 1 + start % 40;
             let scan: Vec<usize> = (0..200)
                 .filter(|&t| {
-                    let span = model.transcripts[t].span();
+                    let span = model.transcripts[t].transcript_span();
                     span.start < range.end && range.start < span.end
                 })
                 .collect();
@@ -251,8 +252,11 @@ mod tests {
                 transcript("b", 0, &[(10, 40)], b),
                 transcript("c", 0, &[(10, 12)], c),
             ];
-            let model =
-                GeneModel::from_genes_and_transcripts(vec![Gene { id: "g".into(), name: "g".into() }], transcripts, 1);
+            let model = GenesAndTranscripts::from_genes_and_transcripts(
+                vec![Gene { id: "g".into(), name: "g".into() }],
+                transcripts,
+                1,
+            );
             let best = (0..3).find(|&t| model.is_representative(t)).unwrap();
             model.transcripts[best].id.clone()
         };

@@ -36,7 +36,7 @@ impl GeneticCode {
     }
 
     /// The amino acids of all complete codons, also those after a stop codon.
-    pub fn translate(self, bases: &[u8]) -> Vec<u8> {
+    pub fn translate_all_codons(self, bases: &[u8]) -> Vec<u8> {
         bases.chunks_exact(3).map(|codon| self.translate_codon(codon)).collect()
     }
 
@@ -95,6 +95,6 @@ mod tests {
             assert_eq!(both.iter().collect::<String>(), expected, "{codon}");
         }
         assert_eq!(standard.translate_to_stop(b"ATGTGTTAAGGG"), b"MC*");
-        assert_eq!(standard.translate(b"ATGTGTTAAGG"), b"MC*");
+        assert_eq!(standard.translate_all_codons(b"ATGTGTTAAGG"), b"MC*");
     }
 }

@@ -14,7 +14,7 @@ use genuma_reads::fasta::Reference;
 use noodles_gff::feature::record::Phase;
 use noodles_gff::{Line, Record};
 
-use crate::gene_model::{CodingRegion, Gene, GeneModel, Strand, Transcript, TranscriptPreference};
+use crate::gene_model::{CodingRegion, Gene, GenesAndTranscripts, Strand, Transcript, TranscriptPreference};
 
 /// Why reading a GFF3 file failed.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ pub enum GffLineError {
 
 /// Number of features of a GFF3 file, and numbers of those that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GffCounts {
+pub struct GffFeatureCounts {
     /// Number of features in the file, with the skipped ones.
     pub features: u64,
     /// Number of skipped features on each contig that the reference lacks.
@@ -107,9 +107,9 @@ pub struct GffCounts {
     pub overlapping_coding_transcripts: u64,
 }
 
-impl GffCounts {
+impl GffFeatureCounts {
     /// Number of features on contigs that the reference lacks.
-    pub fn features_on_unknown_contigs(&self) -> u64 {
+    pub fn num_features_on_unknown_contigs(&self) -> u64 {
         self.unknown_contigs.values().sum()
     }
 }
@@ -119,7 +119,7 @@ impl GffCounts {
 /// # Errors
 /// The file cannot be read, a line is invalid, a feature ends beyond its contig, or the file has no feature or no
 /// transcript on the contigs of the reference.
-pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GeneModel, GffCounts), Error> {
+pub fn read_genes(path: &Path, genome: &Reference) -> Result<(GenesAndTranscripts, GffFeatureCounts), Error> {
     let read_error = |source| Error::Read { path: path.into(), source };
     let file = File::open(path).map_err(read_error)?;
     let mut file = BufReader::with_capacity(1 << 18, file);
@@ -185,7 +185,7 @@ struct FeatureCollector<'a> {
     parts: Vec<TranscriptPart>,
     first_contig: Option<String>,
     has_shared_contig: bool,
-    counts: GffCounts,
+    counts: GffFeatureCounts,
 }
 
 impl<'a> FeatureCollector<'a> {
@@ -198,7 +198,7 @@ impl<'a> FeatureCollector<'a> {
             parts: Vec::new(),
             first_contig: None,
             has_shared_contig: false,
-            counts: GffCounts::default(),
+            counts: GffFeatureCounts::default(),
         }
     }
 
@@ -308,7 +308,8 @@ impl<'a> FeatureCollector<'a> {
         }
     }
 
-    /// The topmost ancestor of the feature with this number. Stops if the parents form a cycle.
+    /// The topmost ancestor of the feature with this number. Follows at most [`MAX_ANCESTORS`] parents, so that it ends
+    /// even if they form a cycle.
     fn topmost_ancestor(&self, number: u32) -> u32 {
         let mut root = number;
         for _ in 0..MAX_ANCESTORS {
@@ -320,7 +321,7 @@ impl<'a> FeatureCollector<'a> {
         root
     }
 
-    fn build_model(mut self) -> (GeneModel, GffCounts) {
+    fn build_model(mut self) -> (GenesAndTranscripts, GffFeatureCounts) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_by_key(|part| (part.parent, part.range.start, part.range.end));
         let (mut genes, mut transcripts): (Vec<Gene>, Vec<Transcript>) = Default::default();
@@ -345,7 +346,7 @@ impl<'a> FeatureCollector<'a> {
             self.counts.overlapping_coding_transcripts += u64::from(is_irregular);
             transcripts.push(transcript);
         }
-        (GeneModel::from_genes_and_transcripts(genes, transcripts, self.genome.contigs.len()), self.counts)
+        (GenesAndTranscripts::from_genes_and_transcripts(genes, transcripts, self.genome.contigs.len()), self.counts)
     }
 
     fn build_gene(&self, number: u32) -> Gene {
@@ -455,7 +456,7 @@ mod tests {
         Reference::from_contigs(vec![contig("chr1", 2_000), contig("MT", 500)])
     }
 
-    fn read(text: &[u8]) -> Result<(GeneModel, GffCounts), Error> {
+    fn read(text: &[u8]) -> Result<(GenesAndTranscripts, GffFeatureCounts), Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genes.gff3");
         std::fs::write(&path, text).unwrap();
@@ -520,7 +521,7 @@ mod tests {
             "ND1 ND1 protein_coding Untagged Some(300)",
         ];
         assert_eq!(rows, expected);
-        assert_eq!(counts, GffCounts { features: 9, ..GffCounts::default() });
+        assert_eq!(counts, GffFeatureCounts { features: 9, ..GffFeatureCounts::default() });
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) fn format_transcript_change(
     range: &Range<usize>,
     alternative: &[u8],
 ) -> Option<String> {
-    let span = transcript.span();
+    let span = transcript.transcript_span();
     let strand = transcript.strand;
     let (range, alternative) = shift_to_transcript_end(contig, &span, strand, range.clone(), alternative.to_vec());
     let oriented = |bases: &[u8]| match strand {
@@ -168,7 +168,7 @@ fn residue_interval(protein: &[u8], range: &Range<usize>) -> String {
 
 /// HGVS name of a protein change that keeps the reading frame. `old` and `new` are the proteins with their stop codons,
 /// `codons` the codons that the variant overlaps.
-pub(crate) fn format_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> String {
+pub(crate) fn format_in_frame_protein_change(old: &[u8], new: &[u8], codons: &Range<usize>) -> String {
     let alike = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     if old == new {
         return match codons.len() {
@@ -285,7 +285,7 @@ mod tests {
             ("MKRCW*", "MKRC*", 4, 1, "p.Trp5del"),
         ];
         for (old, new, first, codons, name) in cases {
-            let found = format_protein_change(old.as_bytes(), new.as_bytes(), &(first..first + codons));
+            let found = format_in_frame_protein_change(old.as_bytes(), new.as_bytes(), &(first..first + codons));
             assert_eq!(found, name, "{old} {new}");
         }
     }

@@ -8,7 +8,7 @@ use genuma_reads::fasta::Reference;
 
 use crate::coding_sequence::{CodingEdit, CodingSequence, ProteinChange, offset_in_coding_sequence};
 use crate::consequence::{Consequence, ConsequenceSet};
-use crate::gene_model::{CodingRegion, GeneModel, Strand, Transcript};
+use crate::gene_model::{CodingRegion, GenesAndTranscripts, Strand, Transcript};
 use crate::genetic_code::GeneticCode;
 use crate::hgvs;
 
@@ -89,7 +89,11 @@ pub struct TranscriptEffect {
 
 /// Predicts the effects of variants that are on one haplotype. The result has, for each variant, its effects on all
 /// transcripts that it overlaps, that on a representative transcript first.
-pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[SmallChange]) -> Vec<Vec<TranscriptEffect>> {
+pub fn predict_effects(
+    model: &GenesAndTranscripts,
+    genome: &Reference,
+    haplotype: &[SmallChange],
+) -> Vec<Vec<TranscriptEffect>> {
     let trimmed: Vec<TrimmedChange> = haplotype.iter().map(SmallChange::trim).collect();
     let mut by_transcript: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, (change, trimmed)) in haplotype.iter().zip(&trimmed).enumerate() {
@@ -115,7 +119,7 @@ pub fn predict_effects(model: &GeneModel, genome: &Reference, haplotype: &[Small
 
 /// Sort key of the effects of a variant. Effects on representative transcripts come first, the most severe of them
 /// first; then the effects on other transcripts by position.
-fn preference(model: &GeneModel, effect: &TranscriptEffect) -> (bool, Option<Consequence>, usize) {
+fn preference(model: &GenesAndTranscripts, effect: &TranscriptEffect) -> (bool, Option<Consequence>, usize) {
     let represents = model.is_representative(effect.transcript);
     let severity = if represents { effect.consequences.most_severe() } else { None };
     (!represents, severity, effect.transcript)
@@ -194,7 +198,7 @@ impl Haplotype<'_> {
         protein: Option<&ProteinChange>,
     ) -> Option<TranscriptEffect> {
         let TrimmedChange { range, alternative } = &self.trimmed[change];
-        if range.is_empty() && !alters_site(range, &self.transcript.span()) {
+        if range.is_empty() && !alters_site(range, &self.transcript.transcript_span()) {
             return None;
         }
         let mut consequences = self.splice_consequences(range);
@@ -306,7 +310,11 @@ fn alters_untranslated(change: &Range<usize>, part: &Range<usize>, coding: &Rang
 
 /// Formats the effects of a variant as values of the INFO field BCSQ, in the format of `bcftools csq`. `haplotype` has
 /// all variants of the haplotype, as in [`predict_effects`].
-pub fn format_bcsq(model: &GeneModel, haplotype: &[SmallChange], effects: &[TranscriptEffect]) -> Vec<String> {
+pub fn format_bcsq(
+    model: &GenesAndTranscripts,
+    haplotype: &[SmallChange],
+    effects: &[TranscriptEffect],
+) -> Vec<String> {
     let mut values = Vec::new();
     for effect in effects {
         let value = match effect.joined_with {
@@ -320,9 +328,9 @@ pub fn format_bcsq(model: &GeneModel, haplotype: &[SmallChange], effects: &[Tran
     values
 }
 
-fn format_value(model: &GeneModel, effect: &TranscriptEffect) -> String {
+fn format_value(model: &GenesAndTranscripts, effect: &TranscriptEffect) -> String {
     let transcript = &model.transcripts[effect.transcript];
-    let names = effect.consequences.csq_names();
+    let names = effect.consequences.bcftools_csq_names();
     let gene = &model.gene_of_transcript(effect.transcript).name;
     let mark = if effect.is_after_stop { "*" } else { "" };
     let start = format!("{mark}{names}|{gene}|{}|{}", transcript.id, transcript.biotype);
@@ -337,7 +345,7 @@ fn format_value(model: &GeneModel, effect: &TranscriptEffect) -> String {
 }
 
 /// Formats the HGVS name with the transcript ID: `ENST00000269305.9:c.524G>A`. `None` if the effect has no HGVS name.
-pub fn format_hgvs_c(model: &GeneModel, effect: &TranscriptEffect) -> Option<String> {
+pub fn format_hgvs_c(model: &GenesAndTranscripts, effect: &TranscriptEffect) -> Option<String> {
     let name = effect.hgvs_c.as_ref()?;
     Some(format!("{}:{name}", model.transcripts[effect.transcript].versioned_id()))
 }

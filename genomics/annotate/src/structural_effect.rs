@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::consequence::{Consequence, ConsequenceSet};
-use crate::gene_model::{GeneModel, Strand, Transcript};
+use crate::gene_model::{GenesAndTranscripts, Strand, Transcript};
 
 /// Side of a breakend on which the tumour keeps the sequence of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub struct StructuralEffect {
 
 /// Whether a structural variant deletes or duplicates the interval between its breakends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntervalVariant {
+pub enum DeletionOrDuplication {
     /// The bases between the breakends are deleted.
     Deletion,
     /// The bases between the breakends are duplicated.
@@ -109,10 +109,10 @@ pub enum IntervalVariant {
 /// bases between its breakends. `interval` is the contig and range that a deletion or tandem duplication affects;
 /// `None` for other variants.
 pub fn predict_structural_effect(
-    model: &GeneModel,
+    model: &GenesAndTranscripts,
     junctions: &[[JunctionEnd; 2]],
     num_inserted_bases: usize,
-    interval: Option<(IntervalVariant, usize, Range<usize>)>,
+    interval: Option<(DeletionOrDuplication, usize, Range<usize>)>,
 ) -> StructuralEffect {
     let mut effect = StructuralEffect::default();
     for ends in junctions {
@@ -135,7 +135,7 @@ pub fn predict_structural_effect(
     effect
 }
 
-fn representatives_at(model: &GeneModel, end: &JunctionEnd) -> Vec<usize> {
+fn representatives_at(model: &GenesAndTranscripts, end: &JunctionEnd) -> Vec<usize> {
     let mut found = model.overlapping_transcripts(end.contig, end.position..end.position + 1);
     found.retain(|&transcript| model.is_representative(transcript));
     found
@@ -145,7 +145,13 @@ fn keeps_start(transcript: &Transcript, end: &JunctionEnd) -> bool {
     (transcript.strand == Strand::Forward) == (end.kept == KeptSide::Left)
 }
 
-fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, inserted: usize, into: &mut Vec<Fusion>) {
+fn find_fusions(
+    model: &GenesAndTranscripts,
+    first: &JunctionEnd,
+    second: &JunctionEnd,
+    inserted: usize,
+    into: &mut Vec<Fusion>,
+) {
     for five_prime in representatives_at(model, first) {
         if !keeps_start(&model.transcripts[five_prime], first) {
             continue;
@@ -153,9 +159,9 @@ fn find_fusions(model: &GeneModel, first: &JunctionEnd, second: &JunctionEnd, in
         for three_prime in representatives_at(model, second) {
             let (start, end) = (&model.transcripts[five_prime], &model.transcripts[three_prime]);
             // Of genes that overlap, a junction within both leaves each with its own end.
-            let reads_on = [(start, second), (end, first)]
-                .iter()
-                .any(|(transcript, end)| transcript.contig == end.contig && transcript.span().contains(&end.position));
+            let reads_on = [(start, second), (end, first)].iter().any(|(transcript, end)| {
+                transcript.contig == end.contig && transcript.transcript_span().contains(&end.position)
+            });
             if start.gene != end.gene && !reads_on && !keeps_start(end, second) {
                 let (before, after) =
                     (KeptStart::from_junction_end(start, first), KeptEnd::from_junction_end(end, second));
@@ -285,7 +291,7 @@ fn frame_of_fusion(before: &KeptStart, after: &KeptEnd, inserted: usize) -> Read
     }
 }
 
-fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) -> ExonChange {
+fn describe_exon_change(model: &GenesAndTranscripts, number: usize, range: &Range<usize>) -> ExonChange {
     let transcript = &model.transcripts[number];
     let touched: Vec<usize> = (0..transcript.exons.len())
         .filter(|&exon| transcript.exons[exon].start < range.end && range.start < transcript.exons[exon].end)
@@ -318,13 +324,17 @@ fn describe_exon_change(model: &GeneModel, number: usize, range: &Range<usize>) 
 impl StructuralEffect {
     /// The consequences of the structural variant for one transcript. `event` is its kind, if the variant deletes or
     /// duplicates an interval.
-    pub fn consequences_for_transcript(&self, transcript: usize, event: Option<IntervalVariant>) -> ConsequenceSet {
+    pub fn consequences_for_transcript(
+        &self,
+        transcript: usize,
+        event: Option<DeletionOrDuplication>,
+    ) -> ConsequenceSet {
         let mut set = ConsequenceSet::default();
         let is_partner = |fusion: &Fusion| [fusion.five_prime, fusion.three_prime].contains(&transcript);
         set.insert_consequence_if(self.fusions.iter().any(is_partner), Consequence::GeneFusion);
         let change = self.exon_changes.iter().find(|change| change.transcript == transcript);
         match (change, event) {
-            (Some(change), Some(IntervalVariant::Deletion)) => {
+            (Some(change), Some(DeletionOrDuplication::Deletion)) => {
                 set.insert_consequence_if(change.affects_all_exons, Consequence::TranscriptAblation);
                 set.insert_consequence_if(!change.affects_all_exons && change.exons.is_some(), Consequence::ExonLoss);
                 let is_coding = !change.affects_all_exons && change.exons.is_some();
@@ -338,7 +348,7 @@ impl StructuralEffect {
                 );
                 set.insert_consequence_if(change.exons.is_none(), Consequence::Intron);
             }
-            (Some(change), Some(IntervalVariant::Duplication)) => {
+            (Some(change), Some(DeletionOrDuplication::Duplication)) => {
                 set.insert_consequence_if(change.affects_all_exons, Consequence::TranscriptAmplification);
                 set.insert_consequence_if(
                     !change.affects_all_exons && change.exons.is_some(),
@@ -368,18 +378,20 @@ impl StructuralEffect {
     }
 
     /// Formats the effects as values of the INFO field BCSQ.
-    pub fn format_bcsq(&self, model: &GeneModel, event: Option<IntervalVariant>) -> Vec<String> {
+    pub fn format_bcsq(&self, model: &GenesAndTranscripts, event: Option<DeletionOrDuplication>) -> Vec<String> {
         let value = |number: usize| {
             let transcript = &model.transcripts[number];
-            let (names, gene) =
-                (self.consequences_for_transcript(number, event).csq_names(), &model.gene_of_transcript(number).name);
+            let (names, gene) = (
+                self.consequences_for_transcript(number, event).bcftools_csq_names(),
+                &model.gene_of_transcript(number).name,
+            );
             format!("{names}|{gene}|{}|{}", transcript.id, transcript.biotype)
         };
         self.affected_transcripts().into_iter().map(value).collect()
     }
 
     /// Formats the fusions as values of the INFO field FUSION: genes, transcripts, exons, reading frame.
-    pub fn format_fusions(&self, model: &GeneModel) -> Vec<String> {
+    pub fn format_fusions(&self, model: &GenesAndTranscripts) -> Vec<String> {
         let value = |fusion: &Fusion| {
             let (first, second) = (fusion.five_prime, fusion.three_prime);
             format!(
@@ -398,7 +410,7 @@ impl StructuralEffect {
 
     /// Formats the changed exons as values of the INFO field EXONS: gene, transcript, exons, number of exons, reading
     /// frame.
-    pub fn format_exon_changes(&self, model: &GeneModel) -> Vec<String> {
+    pub fn format_exon_changes(&self, model: &GenesAndTranscripts) -> Vec<String> {
         let value = |change: &ExonChange| {
             let (first, last) = change.exons?;
             let transcript = &model.transcripts[change.transcript];

@@ -5,13 +5,13 @@ mod common;
 use std::ops::Range;
 
 use common::{GenomeMaker, MadeGenome, Random};
-use genuma_annotate::gene_model::{GeneModel, Strand, Transcript};
+use genuma_annotate::gene_model::{GenesAndTranscripts, Strand, Transcript};
 use genuma_annotate::genetic_code::GeneticCode;
 use genuma_annotate::gff;
 use genuma_annotate::hgvs::shorten_protein_change;
 use genuma_annotate::small_change::{self, SmallChange};
 use genuma_annotate::structural_effect::{
-    IntervalVariant, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect,
+    DeletionOrDuplication, JunctionEnd, KeptSide, ReadingFrame, predict_structural_effect,
 };
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -22,7 +22,7 @@ const INTRON: &str = "GTAAGTCCTTACTTTTCCCAG";
 const EXON_2: &str = "GATGTTGGTGATTTGCCA";
 const FLANK: &str = "TTGACCTTGA";
 
-fn small_genome(strand: char, contig: &str) -> (Reference, GeneModel) {
+fn small_genome(strand: char, contig: &str) -> (Reference, GenesAndTranscripts) {
     let forward = [FLANK, EXON_1, INTRON, EXON_2, FLANK].concat().into_bytes();
     let total = forward.len();
     let seq = if strand == '+' { forward } else { reverse_complement(&forward) };
@@ -178,8 +178,8 @@ fn fusions_of_made_translocations_have_the_frame_of_their_protein() {
         // The second protein ends as ever if the frame fits.
         let code = GeneticCode::Standard;
         let own_end: Vec<u8> = end[..to].iter().map(|base| base.0).collect();
-        let protein = code.translate(&joined);
-        let own = code.translate(&own_end[own_end.len() % 3..]);
+        let protein = code.translate_all_codons(&joined);
+        let own = code.translate_all_codons(&own_end[own_end.len() % 3..]);
         let reaches_the_end = joined.len().is_multiple_of(3) && protein.ends_with(&own[own.len().saturating_sub(6)..]);
         let effect = predict_structural_effect(&made.model, &[ends], 0, None);
         let fusion = effect.fusions.iter().find(|fusion| (fusion.five_prime, fusion.three_prime) == (a, b)).unwrap();
@@ -214,10 +214,10 @@ fn exons_of_deletions_and_duplications() {
     let transcript = &made.model.transcripts[number];
     let exons = &transcript.exons;
     let end = |position: usize, kept| JunctionEnd { contig: transcript.contig, position, kept };
-    let describe = |event: IntervalVariant, range: Range<usize>| {
+    let describe = |event: DeletionOrDuplication, range: Range<usize>| {
         let ends = [end(range.start - 1, KeptSide::Left), end(range.end, KeptSide::Right)];
         let effect = predict_structural_effect(&made.model, &[ends], 0, Some((event, transcript.contig, range)));
-        let names = effect.consequences_for_transcript(number, Some(event)).csq_names();
+        let names = effect.consequences_for_transcript(number, Some(event)).bcftools_csq_names();
         let own = format!("|{}|", transcript.id);
         let exons = effect.format_exon_changes(&made.model).into_iter().find(|value| value.contains(&own));
         (names, exons.unwrap_or_default())
@@ -232,15 +232,18 @@ fn exons_of_deletions_and_duplications() {
     };
     let numbers = [transcript.exon_number_in_transcript(1), transcript.exon_number_in_transcript(2)];
     let (low, high) = (numbers[0].min(numbers[1]), numbers[0].max(numbers[1]));
-    let (names, value) = describe(IntervalVariant::Deletion, range.clone());
+    let (names, value) = describe(DeletionOrDuplication::Deletion, range.clone());
     assert_eq!(names, name);
     assert!(value.ends_with(&format!("|{low}-{high}|{}|{frame}", exons.len())), "{value}");
-    assert_eq!(describe(IntervalVariant::Duplication, range).0, "feature_elongation");
-    let span = transcript.span();
-    assert_eq!(describe(IntervalVariant::Deletion, span.start - 5..span.end + 5).0, "transcript_ablation");
-    assert_eq!(describe(IntervalVariant::Duplication, span.start - 5..span.end + 5).0, "transcript_amplification");
+    assert_eq!(describe(DeletionOrDuplication::Duplication, range).0, "feature_elongation");
+    let span = transcript.transcript_span();
+    assert_eq!(describe(DeletionOrDuplication::Deletion, span.start - 5..span.end + 5).0, "transcript_ablation");
     assert_eq!(
-        describe(IntervalVariant::Deletion, exons[0].end + 10..exons[0].end + 30),
+        describe(DeletionOrDuplication::Duplication, span.start - 5..span.end + 5).0,
+        "transcript_amplification"
+    );
+    assert_eq!(
+        describe(DeletionOrDuplication::Deletion, exons[0].end + 10..exons[0].end + 30),
         ("intron".into(), String::new())
     );
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_kmers::RootCounters;
 use genuma_pair::identity::IdentityResult;
-use genuma_pair::site_tally::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisonCounts, has_near_copy};
+use genuma_pair::site_tally::{MIN_DEPTH_WITHOUT_READ_COMPARISON, ReadComparisonCounts, has_near_copy};
 use genuma_pair::sketch::{SketchBuilder, SketchParams};
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ProgressCounters, Trimmer, for_each_batch};
 
@@ -47,7 +47,7 @@ impl Set {
             let slots = root.counts.into_iter().enumerate().filter(|(_, count)| count[0] > 0);
             slots.map(move |(slot, count)| (root.root << 4 | slot as u64, count[0].min(255) as u8))
         };
-        let copies = sampled.root_counters_with_shared_starts().filter(|(_, copies)| copies[0] > 0);
+        let copies = sampled.molecule_counters_with_shared_starts().filter(|(_, copies)| copies[0] > 0);
         let copies = copies.map(|(root, copies)| (root.root, copies[0])).collect();
         Set { name: name.to_owned(), kmers: sampled.root_counters_in_molecules().flat_map(of).collect(), copies }
     }
@@ -60,7 +60,7 @@ impl Set {
 
 /// Comparisons of the reads of two samples, two by two, by depth in both samples together.
 fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisonCounts> {
-    let mut all = vec![ReadComparisonCounts::default(); READ_COMPARISON_DEPTH_LIMIT as usize];
+    let mut all = vec![ReadComparisonCounts::default(); MIN_DEPTH_WITHOUT_READ_COMPARISON as usize];
     let (mut a, mut b) = (normal.kmers.iter().peekable(), tumour.kmers.iter().peekable());
     while let Some(key) = [a.peek(), b.peek()].into_iter().flatten().map(|kmer| kmer.0 >> 4).min() {
         let mut root = RootCounters { root: key, counts: [[0; 2]; 16] };
@@ -74,7 +74,9 @@ fn draws(normal: &Set, tumour: &Set) -> Vec<ReadComparisonCounts> {
             [normal, tumour].map(|set| set.copies.get(&key).copied().unwrap_or(0)),
         );
         let is_there = |root: u64| normal.has(root) || tumour.has(root);
-        if depth < READ_COMPARISON_DEPTH_LIMIT && own.differing != [0; 3] && has_near_copy(key, SAMPLE.k - 2, is_there)
+        if depth < MIN_DEPTH_WITHOUT_READ_COMPARISON
+            && own.differing != [0; 3]
+            && has_near_copy(key, SAMPLE.k - 2, is_there)
         {
             own.differing = [0; 3];
         }
@@ -95,7 +97,7 @@ fn main() {
         for other in &second {
             let draws = draws(other, &one);
             let IdentityResult { relation, excess_mismatch_rate: excess, sites, .. } =
-                IdentityResult::from_read_comparisons(&draws, 2.0);
+                IdentityResult::decide_from_read_comparisons(&draws, 2.0);
             println!(
                 "{}\t{}\t{relation:?}\t{:.2e}\t{:.2e}\t{:.2e}\t{sites}",
                 one.name, other.name, excess.value, excess.low, excess.high

@@ -73,7 +73,7 @@ pub struct AssayDecision {
 
 /// Information from which the assay is decided besides the reads: the user's choice and the length of the reference.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AssayHints {
+pub struct GivenAssayAndGenomeSize {
     /// The assay that the user gave with `--assay`, for all samples; `None` to recognise the assay of each sample from
     /// its reads.
     pub given: Option<Assay>,
@@ -112,7 +112,7 @@ const MIN_EXOME_BASES: f64 = 1e7;
 
 impl AssayDecision {
     /// Returns the assay that the user gave; without one, decides on the assay by the reads.
-    pub(crate) fn from_evidence(shape: &AssayEvidence, context: &AssayHints) -> AssayDecision {
+    pub(crate) fn decide_unless_given(shape: &AssayEvidence, context: &GivenAssayAndGenomeSize) -> AssayDecision {
         if let Some(assay) = context.given {
             return AssayDecision { assay, is_given: true, reason: "given by --assay".into() };
         }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn decide(shape: AssayEvidence, genome_bases: Option<u64>) -> Assay {
-        AssayDecision::from_evidence(&shape, &AssayHints { given: None, genome_bases }).assay
+        AssayDecision::decide_unless_given(&shape, &GivenAssayAndGenomeSize { given: None, genome_bases }).assay
     }
 
     const GENOME: AssayEvidence = AssayEvidence {
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn the_assay_that_the_user_gives_counts() {
         for (given, name) in Assay::ALL_ASSAYS_WITH_NAMES {
-            let context = AssayHints { given: Some(given), genome_bases: HUMAN };
-            let decision = AssayDecision::from_evidence(&GENOME, &context);
+            let context = GivenAssayAndGenomeSize { given: Some(given), genome_bases: HUMAN };
+            let decision = AssayDecision::decide_unless_given(&GENOME, &context);
             assert_eq!((decision.assay, decision.is_given), (given, true));
             assert_eq!(given.name(), name);
         }

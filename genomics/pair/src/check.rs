@@ -28,7 +28,7 @@ struct ReaderState<'a> {
 
 /// Returns the expected number of read pairs of each of `samples` samples, in sample order: half of the estimated
 /// number of reads, or 0 for a sample without an estimate.
-pub fn expected_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> Vec<u64> {
+pub fn expected_read_pairs_per_sample(by_sample: &[ReadEstimate], samples: usize) -> Vec<u64> {
     (0..samples).map(|sample| by_sample.get(sample).map_or(0, |own| own.reads / 2)).collect()
 }
 
@@ -45,7 +45,7 @@ pub fn compare_normal_with_tumours(
     meter: &ProgressCounters,
 ) -> Result<Vec<SamplePairCheckResult>, Error> {
     let (samplings, samples) = (SketchBuilders::empty_for_tumours(params, tumours), tumours + 1);
-    let expected = expected_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(lanes)?, samples);
+    let expected = expected_read_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(lanes)?, samples);
     let start = || ReaderState {
         trimmers: (0..samples).map(|_| Trimmer::default()).collect(),
         observer: LibraryTallyCollector::with_expected_pairs(&expected),
@@ -78,7 +78,11 @@ pub fn compare_normal_with_tumours(
             [None, None],
         );
         let bases = [tallies[0].num_bases(), tallies[tumour].num_bases()];
-        SamplePairCheckResult { evidence: ReferenceFreePairEvidence::from_sketch(&sampled), libraries, bases }
+        SamplePairCheckResult {
+            evidence: ReferenceFreePairEvidence::estimate_without_reference(&sampled),
+            libraries,
+            bases,
+        }
     };
     Ok((1..).zip(samplings.take_sketches()).map(of).collect())
 }

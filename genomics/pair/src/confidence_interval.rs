@@ -93,7 +93,7 @@ impl Estimate {
 
     /// Computes the ratio of two rates of independent events, each given as (events, exposure); `None` if either rate
     /// is zero or undefined.
-    pub(crate) fn from_rate_ratio(numerator: (u64, f64), denominator: (u64, f64)) -> Option<Estimate> {
+    pub(crate) fn ratio_of_event_rates(numerator: (u64, f64), denominator: (u64, f64)) -> Option<Estimate> {
         if numerator.0 == 0 || denominator.0 == 0 || numerator.1 <= 0.0 || denominator.1 <= 0.0 {
             return None;
         }
@@ -154,7 +154,7 @@ mod tests {
     fn no_data_gives_no_estimate_and_clusters_widen_intervals() {
         assert_eq!(Estimate::from_binomial(0, 0), None);
         assert_eq!(Estimate::rate_of_independent_events(3, 0.0), None);
-        assert_eq!(Estimate::from_rate_ratio((3, 1.0), (0, 1.0)), None);
+        assert_eq!(Estimate::ratio_of_event_rates((3, 1.0), (0, 1.0)), None);
         let none = Estimate::rate_of_independent_events(0, 100.0).unwrap();
         assert!(none.value == 0.0 && none.low == 0.0 && none.high > 0.02 && none.high < 0.04);
         let (alone, four) = (

@@ -21,8 +21,8 @@ use crate::confidence_interval::Estimate;
 use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::SiteTally;
 use likelihood::ContaminationLikelihood;
-use site_rows::collect_undamaged_depth_rows;
-use somatic_spectrum::{SomaticSpectrum, select_likeliest_spectra, somatic_spectra};
+use site_rows::collect_undamaged_site_counts;
+use somatic_spectrum::{SomaticSpectrumHypothesis, list_somatic_spectra_to_try, select_likeliest_spectra};
 
 /// Share of another person's DNA in a sample, and the number of sites on which the estimate is based.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInp
         other_contamination: other,
         use_shared_sites: both,
     } = input;
-    let rows = collect_undamaged_depth_rows(tally, sample, modal_depth, both);
+    let rows = collect_undamaged_site_counts(tally, sample, modal_depth, both);
     // Each site counts three times, once for each base that could be the minor allele.
     let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / CONTAMINATION_PARAMS.minor_alleles_per_site;
     if (sites as u64) < CONTAMINATION_PARAMS.min_sites || sites * het < CONTAMINATION_PARAMS.min_het_sites {
@@ -105,24 +105,31 @@ fn share_log_prior(share: f64) -> f64 {
 }
 
 /// Finds the somatic spectra that are likely at any contamination share, and no somatic changes as the last one.
-fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal: bool) -> Vec<SomaticSpectrum> {
-    let coarse = CONTAMINATION_PARAMS.coarse_share_grid.map(|share| (share, likelihood.foreign_probabilities(share)));
+fn find_likely_spectra(
+    likelihood: &ContaminationLikelihood,
+    het: f64,
+    is_normal: bool,
+) -> Vec<SomaticSpectrumHypothesis> {
+    let coarse = CONTAMINATION_PARAMS
+        .coarse_share_grid
+        .map(|share| (share, likelihood.foreign_allele_count_probabilities(share)));
     let densities = foreign_site_densities(het, 0.0);
-    let logs = |own: &SomaticSpectrum| {
+    let logs = |own: &SomaticSpectrumHypothesis| {
         coarse.each_ref().map(|(share, foreign)| {
             let error_factor = CONTAMINATION_PARAMS.repeated_error_factors[1];
             own.log_prior + likelihood.log_likelihood(foreign, densities, own, error_factor) + share_log_prior(*share)
         })
     };
-    let mut near = select_likeliest_spectra(somatic_spectra(het, is_normal), logs);
+    let mut near = select_likeliest_spectra(list_somatic_spectra_to_try(het, is_normal), logs);
     let other = CONTAMINATION_PARAMS
         .transition_share_grid
         .into_iter()
         .filter(|share| *share != CONTAMINATION_PARAMS.transition_share_grid[0]);
-    let others = other
-        .flat_map(|transitions| near.iter().map(move |own| SomaticSpectrum { transition_share: transitions, ..*own }));
+    let others = other.flat_map(|transitions| {
+        near.iter().map(move |own| SomaticSpectrumHypothesis { transition_share: transitions, ..*own })
+    });
     near = select_likeliest_spectra(near.iter().copied().chain(others).collect(), logs);
-    near.push(SomaticSpectrum::NO_SOMATIC_CHANGES);
+    near.push(SomaticSpectrumHypothesis::NO_SOMATIC_CHANGES);
     near
 }
 
@@ -132,16 +139,16 @@ fn find_likely_spectra(likelihood: &ContaminationLikelihood, het: f64, is_normal
 fn compute_likelihood_profile(
     likelihood: &ContaminationLikelihood,
     het: f64,
-    spectra: &[SomaticSpectrum],
+    spectra: &[SomaticSpectrumHypothesis],
 ) -> Vec<(f64, f64)> {
     let fit = |share: f64| {
-        let foreign = likelihood.foreign_probabilities(share);
+        let foreign = likelihood.foreign_allele_count_probabilities(share);
         let each = CONTAMINATION_PARAMS
             .foreign_density_deviations
             .iter()
             .flat_map(|denser| CONTAMINATION_PARAMS.repeated_error_factors.map(|times| (*denser, times)));
         let each = each.flat_map(|(denser, times)| spectra.iter().map(move |own| (denser, times, own)));
-        let log = |(denser, times, own): (f64, f64, &SomaticSpectrum)| {
+        let log = |(denser, times, own): (f64, f64, &SomaticSpectrumHypothesis)| {
             // docs/model/contamination.md (12)
             let apart = denser * denser + (times.ln() / CONTAMINATION_PARAMS.repeated_error_factor_log_sd).powi(2);
             likelihood.log_likelihood(&foreign, foreign_site_densities(het, denser), own, times) + own.log_prior

@@ -35,7 +35,7 @@ pub enum Relation {
 
 impl Relation {
     /// The name in `summary.json` and in VCF headers.
-    pub fn name(self) -> &'static str {
+    pub fn relation_name(self) -> &'static str {
         match self {
             Relation::Same => "same",
             Relation::Relatives => "relatives",
@@ -188,7 +188,7 @@ impl IdentityResult {
     }
 
     /// Whether the samples are from two people, and the data are compatible with these being unrelated.
-    pub fn may_be_unrelated(&self) -> bool {
+    pub fn are_two_people_maybe_unrelated(&self) -> bool {
         match self.relation {
             Relation::Unrelated | Relation::Different => true,
             Relation::Relatives => self.genetic_distance.is_some_and(|distance| distance.high >= 1.0),
@@ -199,7 +199,7 @@ impl IdentityResult {
     /// Decides on the relationship from a tally of a k-mer sketch. Uses genotypes if there are enough sites, otherwise
     /// comparisons of two reads at a root. `modal_depths` are the modal depths of the normal and of the tumour, in
     /// molecules.
-    pub fn from_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> IdentityResult {
+    pub fn decide_from_site_tally(tally: &SiteTally, modal_depths: [f64; 2]) -> IdentityResult {
         let (from, to) = (
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[0]) as usize,
             (modal_depths[0] * IDENTITY_PARAMS.depth_range[1]) as usize + 1,
@@ -209,7 +209,10 @@ impl IdentityResult {
         if all.sites >= IDENTITY_PARAMS.min_sites && all.het_normal >= IDENTITY_PARAMS.min_het_sites {
             identity_from_genotypes(&all)
         } else {
-            IdentityResult::from_read_comparisons(&tally.read_comparisons_by_depth, modal_depths[0] + modal_depths[1])
+            IdentityResult::decide_from_read_comparisons(
+                &tally.read_comparisons_by_depth,
+                modal_depths[0] + modal_depths[1],
+            )
         }
     }
 
@@ -217,7 +220,7 @@ impl IdentityResult {
     /// roots with depth `d` in both samples together; `modal_depth` is the modal depth of both samples together. Roots
     /// deeper than `IDENTITY_PARAMS.max_depth_factor` times this depth (but at least `IDENTITY_PARAMS.min_depth_bound`)
     /// are left out as repeats.
-    pub fn from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> IdentityResult {
+    pub fn decide_from_read_comparisons(comparisons: &[ReadComparisonCounts], modal_depth: f64) -> IdentityResult {
         identity_from_read_comparisons(
             comparisons,
             ((modal_depth * IDENTITY_PARAMS.max_depth_factor) as usize).max(IDENTITY_PARAMS.min_depth_bound),
@@ -359,7 +362,7 @@ mod tests {
                 let mut said = [0; 5];
                 for _ in 0..1000 {
                     let draws = draws(excess, times, &mut random);
-                    said[match IdentityResult::from_read_comparisons(&draws, 1.0).relation {
+                    said[match IdentityResult::decide_from_read_comparisons(&draws, 1.0).relation {
                         Relation::Same => 0,
                         Relation::SameOrRelatives => 1,
                         Relation::Different => 2,

@@ -19,7 +19,7 @@ use genuma_reads::ReadPair;
 use genuma_reads::packed_bases::{BaseCodes, PackedBases};
 use serde::{Deserialize, Serialize};
 
-use cycles::{CycleTallies, ErrorProbabilityByQuality};
+use cycles::{CycleTalliesAndDisagreements, ErrorProbabilityByQuality};
 use duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeyCounts, hash_two_words};
 
 use crate::nucleosomes::NucleosomePattern;
@@ -36,7 +36,7 @@ const MAX_TRACKED_LENGTH: usize = 1024;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DetailTally {
     pairs: u64,
-    cycles: CycleTallies,
+    cycles: CycleTalliesAndDisagreements,
     /// Number of pairs by fragment length in bp, for pairs whose mates overlap.
     fragment_lengths: Vec<u64>,
 }
@@ -150,12 +150,12 @@ impl LibraryTally {
 
     /// Median over all pairs of the number of pairs with the same two fragment ends; 0 without pairs. If most reads
     /// have no mates: median over these reads of the number of reads with the same start.
-    pub(crate) fn median_pairs_per_fragment(&self) -> u32 {
+    pub(crate) fn weighted_median_pairs_per_fragment(&self) -> u32 {
         let num_pairs =
             |keys: &DuplicateKeyCounts| keys.sampling_factor() * keys.summarise_pairs_and_keys().pairs as f64;
         let has_mates = num_pairs(&self.duplicate_keys) >= num_pairs(&self.single_read_keys);
         let keys = if has_mates { &self.duplicate_keys } else { &self.single_read_keys };
-        keys.median_pairs_per_key()
+        keys.weighted_median_pairs_per_key()
     }
 
     /// Computes the features of the fragment lengths of the sampled pairs that show cell-free DNA. A fragment length is
@@ -237,7 +237,7 @@ impl LibraryTallyCollector {
         }
         if let Some(detail) = tally.details.tally_for(hash_pair(raw)) {
             detail.pairs += 1;
-            detail.cycles.add_mates(raw.mates, &self.error_probabilities);
+            detail.cycles.count_bases_and_qualities(raw.mates, &self.error_probabilities);
             let [one, two] = &mut self.codes;
             one.encode_bases(cut.mates[0].seq, cut.mates[0].qual, 0);
             two.encode_bases(cut.mates[1].seq, cut.mates[1].qual, 0);

@@ -68,7 +68,7 @@ fn is_sampled(hash: u64) -> bool {
 /// Returns the k-mer key of a k-mer on this strand: its root (the middle k−2 bases), then the base before and the base
 /// after the root. Reads are counted under the smaller of the keys of a k-mer and of its reverse complement.
 #[inline]
-pub fn kmer_key_on_strand(kmer: u64, k: u32) -> u64 {
+pub fn root_first_kmer_key_on_strand(kmer: u64, k: u32) -> u64 {
     ((kmer >> 2) & kmer_mask(k - 2)) << 4 | (kmer >> (2 * k - 2)) << 2 | (kmer & 3)
 }
 
@@ -166,7 +166,8 @@ impl MarkerSelector {
             let root = ((self.forward >> 2) & inner).min((self.reverse >> 2) & inner);
             let hash = hash_root(root);
             if is_sampled(hash) {
-                let key = kmer_key_on_strand(self.forward, k).min(kmer_key_on_strand(self.reverse, k));
+                let key =
+                    root_first_kmer_key_on_strand(self.forward, k).min(root_first_kmer_key_on_strand(self.reverse, k));
                 sequence.push_key(key, hash);
                 drawn(key, hash);
             }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::confidence_interval::Estimate;
 use crate::contamination::{ContaminationEstimate, ContaminationInput, estimate_contamination};
 use crate::contamination_params::CONTAMINATION_PARAMS;
-use crate::coverage::CoverageMetrics;
+use crate::depth_and_evenness::CoverageMetrics;
 use crate::identity::IdentityResult;
 use crate::modal_depth::estimate_modal_depth;
 use crate::non_somatic::NonSomaticModelInputs;
@@ -124,11 +124,11 @@ fn estimate_contaminations(
 
 impl ReferenceFreePairEvidence {
     /// Tallies the sites of a sketch and computes all estimates that need no reference.
-    pub fn from_sketch(sampled: &KmerSketch) -> ReferenceFreePairEvidence {
+    pub fn estimate_without_reference(sampled: &KmerSketch) -> ReferenceFreePairEvidence {
         let tally = SiteTally::from_sketch(sampled);
         let copies = sampled.duplicate_shares();
         let modal_depths = [0, 1].map(|s| estimate_modal_depth(&tally.depth_histograms[s]));
-        let identity = IdentityResult::from_tally(&tally, modal_depths);
+        let identity = IdentityResult::decide_from_site_tally(&tally, modal_depths);
         let contamination = estimate_contaminations(&tally, &identity, modal_depths, copies);
         let single = |site: &&TwoAlleleSite| {
             let depth = f64::from(site.normal[0]);
@@ -137,8 +137,8 @@ impl ReferenceFreePairEvidence {
                 && depth <= purity_params::PURITY_PARAMS.somatic_site_depth_range[1] * modal_depths[0]
         };
         let changed = tally.sampled_somatic_sites().into_iter().filter(|site| single(&site)).collect();
-        let bases = sampled.root_bases();
-        let coverage = [0, 1].map(|s| CoverageMetrics::from_tally(&tally, s, bases));
+        let bases = sampled.num_root_bases();
+        let coverage = [0, 1].map(|s| CoverageMetrics::from_site_tally(&tally, s, bases));
         let facts = SamplePairSummary {
             sampled_share: sampled.sampled_root_share(),
             roots: tally.num_roots,
@@ -155,7 +155,7 @@ impl ReferenceFreePairEvidence {
             sketch_shape: sampled.root_sampling(),
             het_sites: tally.sampled_het_sites(),
             somatic_sites: changed,
-            zygosity_counts: tally.zygosity_counts_by_depth(),
+            zygosity_counts: tally.scaled_zygosity_counts_by_depth(),
             heterozygosity: tally.heterozygosity(modal_depths[0]),
             root_depths: select_single_copy_roots(sampled, modal_depths[0]),
         }
@@ -173,14 +173,14 @@ impl ReferenceFreePairEvidence {
 
     /// Lists the roots whose positions on the reference [`Self::complete_with_purity`] needs: those of the heterozygous
     /// sites, of the somatic sites and of the root depths, in this order.
-    pub fn roots_to_locate(&self) -> Vec<u64> {
+    pub fn list_roots_to_locate(&self) -> Vec<u64> {
         let sites = self.het_sites.iter().chain(&self.somatic_sites).map(|site| site.root);
         sites.chain(self.root_depths.iter().map(|own| own.root)).collect()
     }
 
     /// Returns the summary, completed with the purity estimate unless the samples are from two people.
     ///
-    /// `positions` are the reference positions of the roots of [`Self::roots_to_locate`], in the same order; empty
+    /// `positions` are the reference positions of the roots of [`Self::list_roots_to_locate`], in the same order; empty
     /// without a reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic
     /// changes of a call; without a call the somatic sites of the sketch are used.
     pub fn complete_with_purity(

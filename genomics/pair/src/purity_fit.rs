@@ -183,7 +183,7 @@ impl<'a> PurityModel<'a> {
 
     /// Computes the fit for a purity, a depth ratio of two copies, and a relative depth error. The likelihood of the
     /// somatic changes is included if `with_changes`.
-    pub(crate) fn compute_fit(
+    pub(crate) fn fit_at_purity_and_depth_ratio(
         &self,
         purity: f64,
         diploid_ratio: f64,
@@ -244,7 +244,12 @@ impl<'a> PurityModel<'a> {
             let parts = ((most / least).ln() / PURITY_PARAMS.coarse_log_ratio_step).ceil().max(1.0) as u32;
             let step = (most / least).ln() / f64::from(parts);
             coarse.extend((0..=parts).map(|j| {
-                self.compute_fit(purity, least * (step * f64::from(j)).exp(), PURITY_PARAMS.coarse_depth_error, false)
+                self.fit_at_purity_and_depth_ratio(
+                    purity,
+                    least * (step * f64::from(j)).exp(),
+                    PURITY_PARAMS.coarse_depth_error,
+                    false,
+                )
             }));
         }
         coarse.sort_by(|a, b| b.log_posterior.total_cmp(&a.log_posterior));
@@ -282,7 +287,7 @@ impl<'a> PurityModel<'a> {
     fn hill_climb(&self, from: PurityFit) -> PurityFit {
         let mut best = PurityFit { log_posterior: f64::NEG_INFINITY, ..from };
         for off in PURITY_PARAMS.depth_error_grid {
-            let fit = self.compute_fit(from.purity, from.diploid_ratio, off, true);
+            let fit = self.fit_at_purity_and_depth_ratio(from.purity, from.diploid_ratio, off, true);
             if fit.log_posterior > best.log_posterior {
                 best = fit;
             }
@@ -306,7 +311,12 @@ impl<'a> PurityModel<'a> {
                 ] {
                     let purity =
                         (best.purity + purity * by).clamp(PURITY_PARAMS.purity_range[0], PURITY_PARAMS.purity_range[1]);
-                    let fit = self.compute_fit(purity, best.diploid_ratio * (1.0 + depth * by), best.depth_error, true);
+                    let fit = self.fit_at_purity_and_depth_ratio(
+                        purity,
+                        best.diploid_ratio * (1.0 + depth * by),
+                        best.depth_error,
+                        true,
+                    );
                     if fit.log_posterior > best.log_posterior + PURITY_PARAMS.min_climb_gain {
                         best = fit;
                     }
@@ -316,7 +326,7 @@ impl<'a> PurityModel<'a> {
                 }
             }
             for off in PURITY_PARAMS.depth_error_grid {
-                let fit = self.compute_fit(best.purity, best.diploid_ratio, off, true);
+                let fit = self.fit_at_purity_and_depth_ratio(best.purity, best.diploid_ratio, off, true);
                 if fit.log_posterior > best.log_posterior {
                     best = fit;
                 }
@@ -341,7 +351,8 @@ impl<'a> PurityModel<'a> {
                 let whole = self.diploid_ratio_at(purity, last.ploidy);
                 for start in [last.diploid_ratio, whole] {
                     for by in PURITY_PARAMS.profile_ratio_steps {
-                        let fit = self.compute_fit(purity, start * (1.0 + by), from.depth_error, true);
+                        let fit =
+                            self.fit_at_purity_and_depth_ratio(purity, start * (1.0 + by), from.depth_error, true);
                         if fit.log_posterior > best.log_posterior {
                             best = fit;
                         }

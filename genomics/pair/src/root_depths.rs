@@ -20,7 +20,7 @@ pub(crate) struct RootDepth {
 /// them by root. `modal_depth` is the modal depth of the normal in molecules.
 pub(crate) fn select_single_copy_roots(sampled: &KmerSketch, modal_depth: f64) -> Vec<RootDepth> {
     let mut kept: BinaryHeap<(u64, RootDepth)> = BinaryHeap::new();
-    for (root, depth, molecules) in sampled.root_depths() {
+    for (root, depth, molecules) in sampled.pairs_and_molecules_by_root() {
         let normal = f64::from(molecules[0]);
         if normal < PURITY_PARAMS.single_copy_range[0] * modal_depth
             || normal > PURITY_PARAMS.single_copy_range[1] * modal_depth

@@ -21,7 +21,7 @@ use crate::modal_depth::estimate_modal_depth;
 use crate::sketch::KmerSketch;
 pub(crate) use genotype::SiteCountsByGenotype;
 use genotype::{TopAlleles, Zygosity, het_detection_probability};
-pub use read_comparison::{READ_COMPARISON_DEPTH_LIMIT, ReadComparisonCounts};
+pub use read_comparison::{MIN_DEPTH_WITHOUT_READ_COMPARISON, ReadComparisonCounts};
 use root_repeats::has_tandem_repeat;
 pub use root_repeats::{ends_in_tandem_repeat, has_near_copy};
 
@@ -142,7 +142,10 @@ impl Default for SiteTally {
             sampled_share: 1.0,
             num_roots: 0,
             single_copy_depths: [(1, u32::MAX); 2],
-            read_comparisons_by_depth: vec![ReadComparisonCounts::default(); READ_COMPARISON_DEPTH_LIMIT as usize],
+            read_comparisons_by_depth: vec![
+                ReadComparisonCounts::default();
+                MIN_DEPTH_WITHOUT_READ_COMPARISON as usize
+            ],
             genotypes_by_depth: vec![SiteCountsByGenotype::default(); NUM_DEPTH_CLASSES],
             zygosities_by_depth: vec![[0; 3]; NUM_DEPTH_CLASSES],
             minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
@@ -216,8 +219,8 @@ impl SiteTally {
             single_copy_depths: find_single_copy_depths(sampled),
             ..SiteTally::default()
         };
-        let (bases, known) = (sampled.root_bases(), sampled.build_root_index());
-        sampled.root_counters_with_shared_starts().for_each(|(root, copies)| {
+        let (bases, known) = (sampled.num_root_bases(), sampled.build_root_index());
+        sampled.molecule_counters_with_shared_starts().for_each(|(root, copies)| {
             tally.add_root(&root, copies, bases, |root| has_near_copy(root, bases, |other| known.contains_root(other)))
         });
         tally
@@ -240,7 +243,7 @@ impl SiteTally {
         if all < 2 {
             return;
         }
-        if all < READ_COMPARISON_DEPTH_LIMIT {
+        if all < MIN_DEPTH_WITHOUT_READ_COMPARISON {
             if draws.differing != [0; 3] && has_copies(root.root) {
                 draws.differing = [0; 3];
             }
@@ -283,7 +286,10 @@ impl SiteTally {
         hash: u64,
     ) {
         let of = |sample: usize| bases.map(|c| c[sample]);
-        let (normal, tumour) = (TopAlleles::from_counts(of(0), depth[0]), TopAlleles::from_counts(of(1), depth[1]));
+        let (normal, tumour) = (
+            TopAlleles::select_from_base_counts(of(0), depth[0]),
+            TopAlleles::select_from_base_counts(of(1), depth[1]),
+        );
         self.count_genotypes(bases, depth, &normal, &tumour);
         self.count_minor_alleles(0, [&normal, &tumour], bases, &is_single_copy, hash);
         self.count_minor_alleles(1, [&tumour, &normal], bases, &is_single_copy, hash);
@@ -436,7 +442,7 @@ impl SiteTally {
     /// Number of homozygous and of heterozygous sites of the normal, indexed by the depth of the normal. The numbers
     /// are multiplied by the share of the somatic sites that [`Self::sampled_somatic_sites`] returns; heterozygous
     /// sites that are not recognised by chance are added in proportion.
-    pub(crate) fn zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
+    pub(crate) fn scaled_zygosity_counts_by_depth(&self) -> Vec<[f64; 2]> {
         let kept = self.somatic_sample.kept_share();
         let each = self.zygosities_by_depth.iter().enumerate().map(|(depth, &[one, two, _])| {
             [

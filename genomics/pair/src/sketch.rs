@@ -22,9 +22,9 @@ use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
 pub use builder::{SketchBuilder, SketchWriter};
-use count_table::KmerCount;
-pub(crate) use molecules::molecule_count_probabilities;
-use molecules::{PairCount, estimate_molecules};
+use count_table::KmerKeyAndCounts;
+pub(crate) use molecules::probabilities_of_counted_molecules;
+use molecules::{PairAndMoleculeCount, estimate_molecules};
 pub use params::SketchParams;
 pub use pattern::SketchRootSampling;
 
@@ -45,14 +45,14 @@ pub struct KmerSketch {
     params: SketchParams,
     /// Sampling level: one root in 2^level is in the sketch.
     level: u32,
-    counts: Vec<KmerCount>,
+    counts: Vec<KmerKeyAndCounts>,
 }
 
 /// Index of the roots of a sketch for membership tests. Most tested roots are absent; a bit filter (Bloom filter)
 /// rejects those quickly.
 #[derive(Debug)]
 pub(crate) struct SketchRootIndex<'a> {
-    counts: &'a [KmerCount],
+    counts: &'a [KmerKeyAndCounts],
     /// Bit filter with 16 bits per k-mer.
     filter: Vec<u64>,
 }
@@ -83,13 +83,13 @@ impl KmerSketch {
     }
 
     /// Length of a root in bases, k−2.
-    pub(crate) fn root_bases(&self) -> u32 {
+    pub(crate) fn num_root_bases(&self) -> u32 {
         self.params.k - 2
     }
 
     /// Returns the length of the roots, and the number of pattern bits by which they were sampled.
     pub(crate) fn root_sampling(&self) -> SketchRootSampling {
-        SketchRootSampling { root_bases: self.root_bases(), pattern_level: self.level }
+        SketchRootSampling { root_bases: self.num_root_bases(), pattern_level: self.level }
     }
 
     /// Builds an index for tests whether a root is in the sketch.
@@ -107,7 +107,7 @@ impl KmerSketch {
     pub(crate) fn duplicate_shares(&self) -> [f64; 2] {
         [0, 1].map(|s| {
             let counted = self.counts.iter().map(|(_, seen)| seen[s]).filter(|seen| (4..=16).contains(&seen.pairs));
-            let sum = counted.fold([0.0; 2], |sum, seen| match seen.expected_molecules() {
+            let sum = counted.fold([0.0; 2], |sum, seen| match seen.unrounded_molecules_if_few_bits() {
                 Some(molecules) => [sum[0] + f64::from(seen.pairs), sum[1] + molecules],
                 None => sum,
             });
@@ -117,10 +117,10 @@ impl KmerSketch {
 
     /// Iterates over the roots, each with its number of read pairs and its number of molecules in both samples. The
     /// number of read pairs is proportional to the depth; the number of molecules is less precise for deep roots.
-    pub(crate) fn root_depths(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
+    pub(crate) fn pairs_and_molecules_by_root(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
-            let sum = |of: &dyn Fn(PairCount, usize) -> u32| {
+            let sum = |of: &dyn Fn(PairAndMoleculeCount, usize) -> u32| {
                 [0, 1].map(|s| own.iter().fold(0u32, |sum, (_, seen)| sum.saturating_add(of(seen[s], s))))
             };
             (own[0].0 >> 4, sum(&|seen, _| seen.pairs), sum(&|seen, s| estimate_molecules(seen, copies[s])))
@@ -148,13 +148,13 @@ impl KmerSketch {
 
     /// Iterates over the roots with their 16 counters per sample, in molecules.
     pub fn root_counters_in_molecules(&self) -> impl Iterator<Item = RootCounters> + '_ {
-        self.root_counters_with_shared_starts().map(|(root, _)| root)
+        self.molecule_counters_with_shared_starts().map(|(root, _)| root)
     }
 
     /// Iterates over the roots with their 16 counters per sample, in molecules. The array is for each sample the number
     /// of pairs of molecules that start alike but have different bases before or after the root: duplicates with a
     /// sequencing error, or coincidences. Duplicates without an error are one molecule.
-    pub fn root_counters_with_shared_starts(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
+    pub fn molecule_counters_with_shared_starts(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
             let mut counts = [[0; 2]; 16];

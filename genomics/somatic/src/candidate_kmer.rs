@@ -12,7 +12,7 @@ use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, reverse_complement_kmer};
 pub use genuma_pair::error_threshold::min_count_above_errors_at_depth;
 use genuma_pair::error_threshold::{MAX_RATE_OF_SPECIFIC_WRONG_BASE, min_count_above_expected_errors};
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 

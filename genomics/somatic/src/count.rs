@@ -16,10 +16,10 @@ use genuma_kmers::{
     BinGrid, CountParams, CountResult, CountedOrTooLarge, ExpectedKmers, MAX_PARTITIONS, MAX_SAMPLES, Partition,
     RootCounters, ShardKmerIndex, count_all_partitions,
 };
-use genuma_pair::assay::{Assay, AssayHints};
-use genuma_pair::check::expected_pairs_per_sample;
+use genuma_pair::assay::{Assay, GivenAssayAndGenomeSize};
+use genuma_pair::check::expected_read_pairs_per_sample;
 use genuma_pair::library::LibraryTally;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::MarkerKmers;
 use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_pair::sketch::{KmerSketch, SketchParams};
@@ -185,7 +185,7 @@ impl CountingUnit<'_> {
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
         let each = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
-        let pairs = expected_pairs_per_sample(&each, self.samples.num_samples());
+        let pairs = expected_read_pairs_per_sample(&each, self.samples.num_samples());
         let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
             .iter()
@@ -379,7 +379,7 @@ impl CountingUnit<'_> {
                         let own = preparer.observer.tallies();
                         tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.merge_tally(own));
                     }
-                    library = LibrarySketches::new(&tallies, sketches, &self.assay_hints());
+                    library = LibrarySketches::new(&tallies, sketches, &self.given_assay_and_genome_size());
                 }
                 let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
                 root_visitor(selectors, context.recorded_kmers)
@@ -387,7 +387,8 @@ impl CountingUnit<'_> {
         )?;
         let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
-        result.pair_evidence = library.sketches.iter().map(ReferenceFreePairEvidence::from_sketch).collect();
+        result.pair_evidence =
+            library.sketches.iter().map(ReferenceFreePairEvidence::estimate_without_reference).collect();
         result.library_models = library.models;
         self.drop_reference_kmers(&mut result)?;
         Ok((result, recorders))
@@ -414,8 +415,8 @@ impl CountingUnit<'_> {
     }
 
     /// Information on the assay other than from the reads: the options of the user.
-    fn assay_hints(&self) -> AssayHints {
-        AssayHints { given: self.assay, genome_bases: self.genome_bases }
+    fn given_assay_and_genome_size(&self) -> GivenAssayAndGenomeSize {
+        GivenAssayAndGenomeSize { given: self.assay, genome_bases: self.genome_bases }
     }
 
     /// Creates empty k-mer sketches, one for each tumour.
@@ -482,7 +483,7 @@ impl CountingUnit<'_> {
         let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sketches = self.new_sketches();
         let estimates = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
-        let expected = expected_pairs_per_sample(&estimates, self.samples.num_samples());
+        let expected = expected_read_pairs_per_sample(&estimates, self.samples.num_samples());
         let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
             ShardKmerIndex::scatter_lanes_of_shard(self.lanes, grid, &self.params, &meter, prepare)?;
@@ -508,14 +509,15 @@ impl CountingUnit<'_> {
         scattered.iter().for_each(|(one, _)| stats.merge_stats(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
-        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.assay_hints());
+        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.given_assay_and_genome_size());
         let counted = genuma_kmers::count_partition_from_shards(&shards, &self.params, &meter, |kmers| {
             root_visitor(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
         drop(shards);
         let mut result = self.partition_result(self.params.partition, counted, stats, selectors.get(), &recorded)?;
         if self.params.partition.number() == 0 {
-            result.pair_evidence = library.sketches.iter().map(ReferenceFreePairEvidence::from_sketch).collect();
+            result.pair_evidence =
+                library.sketches.iter().map(ReferenceFreePairEvidence::estimate_without_reference).collect();
         }
         result.library_models = library.models;
         Ok(result)

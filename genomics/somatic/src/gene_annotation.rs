@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use genuma_annotate::gene_model::GeneModel;
+use genuma_annotate::gene_model::GenesAndTranscripts;
 use genuma_annotate::gff;
 use genuma_annotate::small_change::{self, SmallChange, TranscriptEffect};
 use genuma_annotate::structural_effect::{
-    IntervalVariant, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect,
+    DeletionOrDuplication, JunctionEnd, KeptSide, StructuralEffect, predict_structural_effect,
 };
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
@@ -26,8 +26,8 @@ pub struct GeneFile {
 /// The genes of a GFF3 file that fit the reference, and counts of skipped features.
 #[derive(Debug)]
 pub struct GeneAnnotation {
-    model: GeneModel,
-    counts: gff::GffCounts,
+    model: GenesAndTranscripts,
+    counts: gff::GffFeatureCounts,
 }
 
 /// Summary of the gene annotation of a call, for `summary.json`.
@@ -81,7 +81,7 @@ impl GeneAnnotation {
         let counts = &self.counts;
         let names: Vec<&str> = counts.unknown_contigs.keys().take(3).map(String::as_str).collect();
         let mut sentences = vec![(
-            counts.features_on_unknown_contigs(),
+            counts.num_features_on_unknown_contigs(),
             format!(
                 "features are on contigs that the reference lacks ({}…), so their genes get no annotation; use GFF3 with the contig names of the reference",
                 names.join(", ")
@@ -147,7 +147,7 @@ impl GeneAnnotation {
             genes: self.model.genes.len() as u64,
             transcripts: self.model.transcripts.len() as u64,
             coding_transcripts: self.model.num_coding_transcripts() as u64,
-            features_on_unknown_contigs: self.counts.features_on_unknown_contigs(),
+            features_on_unknown_contigs: self.counts.num_features_on_unknown_contigs(),
             consequences,
         }
     }
@@ -183,9 +183,9 @@ impl GeneAnnotation {
     fn describe_structural_variant(&self, record: &VcfRecord, junctions: &[[JunctionEnd; 2]]) -> RecordAnnotation {
         let range = record.pos..record.end.max(record.pos + 1);
         let event = match record.class {
-            EventClass::Del => Some(IntervalVariant::Deletion),
+            EventClass::Del => Some(DeletionOrDuplication::Deletion),
             // An insertion lengthens the exon that it is in.
-            EventClass::Dup | EventClass::Ins => Some(IntervalVariant::Duplication),
+            EventClass::Dup | EventClass::Ins => Some(DeletionOrDuplication::Duplication),
             _ => None,
         };
         let is_insertion = record.class == EventClass::Ins;
@@ -203,7 +203,11 @@ impl GeneAnnotation {
         }
     }
 
-    fn structural_gene_effect(&self, effect: &StructuralEffect, event: Option<IntervalVariant>) -> Option<GeneEffect> {
+    fn structural_gene_effect(
+        &self,
+        effect: &StructuralEffect,
+        event: Option<DeletionOrDuplication>,
+    ) -> Option<GeneEffect> {
         let transcript = *effect.affected_transcripts().first()?;
         let consequences = effect.consequences_for_transcript(transcript, event);
         let own = self.model.gene_of_transcript(transcript).name.clone();

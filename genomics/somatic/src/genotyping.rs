@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::contig_copies_and_screen::ContigCopiesAndScreen;
 use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_reads::fasta::Reference;

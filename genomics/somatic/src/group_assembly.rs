@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_work::disk_buckets::{DiskBucketLocation, DiskBuckets};
 use genuma_work::parallel::try_map_in_order;
 use genuma_work::spill::{Error, LocalCopyOfObjectRange};

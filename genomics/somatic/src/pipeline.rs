@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_reads::packed_reads::{PackedReadBlockIndex, PackedReads};

@@ -262,7 +262,7 @@ fn find_two_people(
     let has = |relation| identities.iter().any(|(_, identity)| identity.relation == relation);
     let are_same = identities.iter().all(|(_, identity)| identity.relation == Relation::Same) && !identities.is_empty();
     let withholds_results = match genotype_mismatch_share {
-        Some(_) if identities.iter().any(|(_, identity)| identity.may_be_unrelated()) => true,
+        Some(_) if identities.iter().any(|(_, identity)| identity.are_two_people_maybe_unrelated()) => true,
         Some(share) => !are_same && share >= MIN_WITHHELD_MISMATCH_SHARE,
         None if has(Relation::Unrelated) => true,
         None if has(Relation::Relatives) || has(Relation::Different) => false,

@@ -2,7 +2,7 @@
 //! mutation burden and microsatellite instability.
 
 use genuma_pair::confidence_interval::Estimate;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::somatic_changes;
 use genuma_reads::TUMOUR_SAMPLE;
@@ -104,7 +104,7 @@ impl SampleSummary {
             .collect();
         let pair = counts.pair_evidence.get(tumour).map(|tally| {
             let places = reference.map(|genome| {
-                root_positions::locate_unique_roots(genome, &tally.roots_to_locate(), tally.sketch_shape, threads)
+                root_positions::locate_unique_roots(genome, &tally.list_roots_to_locate(), tally.sketch_shape, threads)
             });
             tally.complete_with_purity(
                 &places.unwrap_or_default(),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
-use genuma_pair::marker_kmers::kmer_key_on_strand;
+use genuma_pair::marker_kmers::root_first_kmer_key_on_strand;
 use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
 use genuma_reads::targets::{Target, Targets};
 use genuma_reads::{Error, TUMOUR_SAMPLE};
@@ -253,7 +253,8 @@ impl MarkerSampler {
         for (_, kmer) in kmers(stretch, self.k) {
             let hash = hash_kmer(kmer.canonical());
             if hash <= max_hash {
-                let key = kmer_key_on_strand(kmer.forward, self.k).min(kmer_key_on_strand(kmer.reverse, self.k));
+                let key = root_first_kmer_key_on_strand(kmer.forward, self.k)
+                    .min(root_first_kmer_key_on_strand(kmer.reverse, self.k));
                 debug_assert!(key >> 4 <= kmer_mask(self.k - 2));
                 out.push(CandidateMarker { target, hash, kmer: kmer.canonical(), key });
             }
@@ -515,7 +516,8 @@ mod tests {
     fn pass_roots(markers: &TargetMarkers, seq: &[u8], counts: [u32; 2]) {
         let mut roots: HashMap<u64, RootCounters<2>> = HashMap::new();
         for (_, kmer) in kmers(seq, K) {
-            let key = kmer_key_on_strand(kmer.forward, K).min(kmer_key_on_strand(kmer.reverse, K));
+            let key =
+                root_first_kmer_key_on_strand(kmer.forward, K).min(root_first_kmer_key_on_strand(kmer.reverse, K));
             let root = roots.entry(key >> 4).or_insert(RootCounters { root: key >> 4, counts: [[0; 2]; 16] });
             root.counts[(key & 15) as usize] = counts;
         }

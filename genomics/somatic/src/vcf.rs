@@ -168,7 +168,7 @@ pub fn add_pair_lines(header: &mut String, samples: &SampleNames, depths: &KmerD
             depth(0)
         );
         if let Some(pair) = &summary.pair {
-            let _ = write!(lines, ",Relation={}", pair.identity.relation.name());
+            let _ = write!(lines, ",Relation={}", pair.identity.relation.relation_name());
             for (key, contamination) in ["NormalContamination", "Contamination"].iter().zip(&pair.contamination) {
                 if let Some(found) = contamination {
                     let _ = write!(lines, ",{key}={:.4}", found.share.value);

@@ -3,7 +3,7 @@
 use crate::common::Rng;
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::pack;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_somatic::candidate_kmer::{CandidateKmer, CandidateSelector, POOLED_SELECTOR_NUMBER};
 use genuma_somatic::candidate_selectors::CandidateSelectors;
 

@@ -3,7 +3,7 @@
 use crate::common::{K, Rng};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{pack, reverse_complement_kmer};
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_somatic::candidate_kmer::{
     CandidateKmer, CandidateSelector, KmerDepths, median_kmer_depth, min_count_above_errors_at_depth,

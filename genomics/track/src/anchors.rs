@@ -83,7 +83,7 @@ impl AnchorOccurrence {
     }
 
     /// Whether the canonical strand of the k-mer is the strand of the junction.
-    pub fn is_forward(self) -> bool {
+    pub fn is_forward_on_junction(self) -> bool {
         self.junction_and_flags & 1 == 1
     }
 
@@ -127,11 +127,11 @@ pub(crate) struct AnchorKmerIndex {
 fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
     let size = k as usize;
     let mut all = Vec::new();
-    if let Some(left) = junction.left_reference() {
+    if let Some(left) = junction.left_reference_and_junction_offset() {
         add_reference_anchors(junction, k, left, true, &mut all);
     }
     // If one read covers both sides, the left side's sequence includes all of them.
-    if let (Some(right), None) = (junction.right_reference(), junction.deleted_len) {
+    if let (Some(right), None) = (junction.right_reference_and_junction_offset(), junction.deleted_len) {
         add_reference_anchors(junction, k, right, false, &mut all);
     }
     let [from, to] = junction.side_bounds.map(|cut| cut as i32);
@@ -151,9 +151,9 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         }
         let (before, behind) = ((from - start).max(0), (end - to).max(0));
         let required = if before >= behind {
-            kmer_at(junction.left_reference(), start - from)
+            kmer_at(junction.left_reference_and_junction_offset(), start - from)
         } else {
-            kmer_at(junction.right_reference(), start - to)
+            kmer_at(junction.right_reference_and_junction_offset(), start - to)
         };
         let inside = start >= from && end <= to;
         let required = if inside { Some(0) } else { required };
@@ -162,15 +162,18 @@ fn candidate_anchors(junction: &TrackedJunction, k: u32) -> Vec<AnchorKmer> {
         all.push(AnchorKmer {
             kmer: kmer.canonical(),
             forward: kmer.forward < kmer.reverse,
-            left: junction.left_reference().map(|_| (start - from) as i16),
-            right: junction.right_reference().filter(|_| !substitution).map(|_| (start - to) as i16),
+            left: junction.left_reference_and_junction_offset().map(|_| (start - from) as i16),
+            right: junction
+                .right_reference_and_junction_offset()
+                .filter(|_| !substitution)
+                .map(|_| (start - to) as i16),
             covered_allele: CoveredAllele::Alternative,
             required_unique_kmer: required,
         });
     }
     // Next to a repeat some k-mers across the change also occur in the reference's sequence of this junction: they
     // are not specific.
-    let both = [junction.left_reference(), junction.right_reference()];
+    let both = [junction.left_reference_and_junction_offset(), junction.right_reference_and_junction_offset()];
     let own: HashSet<u64> =
         both.into_iter().flatten().flat_map(|(seq, _)| kmers(seq, k)).map(|(_, kmer)| kmer.canonical()).collect();
     all.retain(|anchor| anchor.covered_allele != CoveredAllele::Alternative || !own.contains(&anchor.kmer));
@@ -219,7 +222,7 @@ fn add_reference_anchors(
 }
 
 /// All distinct k-mers of the junctions whose occurrences in the reference must be counted, ascending.
-pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
+pub(crate) fn list_kmers_to_count_in_reference(junctions: &[TrackedJunction], k: u32) -> Vec<u64> {
     let (mut all, mut of_junction): (Vec<u64>, Vec<u64>) = Default::default();
     for junction in junctions {
         of_junction.clear();
@@ -237,8 +240,8 @@ pub(crate) fn list_kmers_to_count(junctions: &[TrackedJunction], k: u32) -> Vec<
 }
 
 impl AnchorKmerIndex {
-    /// Selects the anchor k-mers of all junctions. `counted` has the k-mers of [`list_kmers_to_count`], and `copies`
-    /// their numbers of occurrences in the reference, by k-mer rank.
+    /// Selects the anchor k-mers of all junctions. `counted` has the k-mers of [`list_kmers_to_count_in_reference`],
+    /// and `copies` their numbers of occurrences in the reference, by k-mer rank.
     pub(crate) fn select_anchors(
         junctions: &[TrackedJunction],
         counted: KmerLookup,

@@ -6,7 +6,7 @@
 //! the same substitution with any flanking bases is its prior; the prior of that rate is the rate of all substitutions.
 
 use crate::change::ChangeClass;
-use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, SubstitutionSiteCounts, substitution_kind};
+use crate::molecules::{FlankErrorCounts, NUM_SUBSTITUTION_KINDS, WrongBaseSiteCounts, substitution_kind_index};
 use crate::tracked_junction::TrackedJunction;
 
 /// Weight of the prior rate, as a number of wrong bases (chosen). A larger value gives the less specific rate more
@@ -35,7 +35,7 @@ const SLIPPAGE_RATE_GAMMA_SHAPE: f64 = 1.0;
 
 /// Background error rates of one sample, measured on the bases near the tracked substitutions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BackgroundErrors {
+pub struct BackgroundErrorRates {
     /// Error rate (share of molecules) by kind of substitution.
     rates: Vec<f64>,
     /// Shape of the gamma distribution of error rates between positions; a larger shape means more even rates.
@@ -54,9 +54,10 @@ pub(crate) struct JunctionErrorRates {
     pub gamma_shape: f64,
 }
 
-/// What of the counts at the flanks of one junction is kept, in some hundred bytes: thousands of junctions have it.
+/// The part of a [`FlankErrorCounts`] that is kept for its junction, in some hundred bytes: thousands of junctions have
+/// it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JunctionFlankCounts {
+pub(crate) struct CompactFlankErrorCounts {
     /// For each kind of substitution, the number of molecules in which it could have occurred: bytes if all are small.
     seen: KindCounts,
     /// Number of molecules with a wrong base.
@@ -90,7 +91,7 @@ pub(crate) struct FlankErrorSums {
     seen: Vec<u64>,
     wrong: Vec<u64>,
     /// The counts of the first [`MAX_GAMMA_SHAPE_SITES`] sites.
-    sites: Vec<SubstitutionSiteCounts>,
+    sites: Vec<WrongBaseSiteCounts>,
 }
 
 impl FlankErrorSums {
@@ -100,19 +101,22 @@ impl FlankErrorSums {
         FlankErrorSums { seen: zero.clone(), wrong: zero, sites: Vec::new() }
     }
 
-    /// Adds the counts of the next junction. Returns what [`BackgroundErrors::error_rates_of_junction`] needs of them.
-    pub(crate) fn add_junction(&mut self, counts: &FlankErrorCounts) -> JunctionFlankCounts {
+    /// Adds the counts of the next junction. Returns what [`BackgroundErrorRates::error_rates_of_junction`] needs of
+    /// them.
+    pub(crate) fn add_and_compact_flank_counts(&mut self, counts: &FlankErrorCounts) -> CompactFlankErrorCounts {
         self.seen.iter_mut().zip(&counts.seen).for_each(|(all, n)| *all += u64::from(*n));
         self.wrong.iter_mut().zip(&counts.wrong).for_each(|(all, n)| *all += u64::from(*n));
         self.sites.extend(counts.sites.iter().take(MAX_GAMMA_SHAPE_SITES - self.sites.len()));
         let num_wrong = counts.wrong.iter().map(|&n| u64::from(n)).sum();
-        JunctionFlankCounts { seen: KindCounts::from_counts(&counts.seen), num_wrong }
+        CompactFlankErrorCounts { seen: KindCounts::from_counts(&counts.seen), num_wrong }
     }
 }
 
-impl BackgroundErrors {
+impl BackgroundErrorRates {
     /// Estimates the error rates from the counts at the flanks of all junctions.
-    pub(crate) fn from_flank_sums(FlankErrorSums { seen, wrong, sites }: FlankErrorSums) -> BackgroundErrors {
+    pub(crate) fn estimate_from_flank_sums(
+        FlankErrorSums { seen, wrong, sites }: FlankErrorSums,
+    ) -> BackgroundErrorRates {
         // A kind without its flanking bases: the middle base and the read base.
         let narrow = |k: usize| (k >> 2 & 3) << 2 | (k & 3);
         let sum = |of: &[u64], fits: &dyn Fn(usize) -> bool| {
@@ -130,11 +134,11 @@ impl BackgroundErrors {
         };
         let rates: Vec<f64> = (0..NUM_SUBSTITUTION_KINDS).map(rate).collect();
         let gamma_shape = estimate_shape(sites.iter(), &rates);
-        BackgroundErrors { rates, gamma_shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
+        BackgroundErrorRates { rates, gamma_shape, flank_molecules: [seen.iter().sum::<u64>() / 3, wrong.iter().sum()] }
     }
 
     /// Ratio of the error rate near one junction to that of all junctions, at least 1.
-    fn local_error_factor(&self, flank_counts: &JunctionFlankCounts) -> f64 {
+    fn local_error_factor(&self, flank_counts: &CompactFlankErrorCounts) -> f64 {
         let kinds = self.rates.iter().enumerate();
         let expected: f64 = kinds.map(|(k, rate)| f64::from(flank_counts.seen.count_of_kind(k)) * rate).sum();
         let found = flank_counts.num_wrong as f64;
@@ -146,10 +150,10 @@ impl BackgroundErrors {
     pub(crate) fn error_rates_of_junction(
         &self,
         junction: &TrackedJunction,
-        flank_counts: Option<&JunctionFlankCounts>,
+        flank_counts: Option<&CompactFlankErrorCounts>,
     ) -> JunctionErrorRates {
         let (Some(flank_counts), Some((reference, cut)), true) =
-            (flank_counts, junction.left_reference(), junction.is_substitution())
+            (flank_counts, junction.left_reference_and_junction_offset(), junction.is_substitution())
         else {
             return match junction.repeat {
                 Some((unit, length)) => JunctionErrorRates {
@@ -164,7 +168,7 @@ impl BackgroundErrors {
             let context =
                 [cut + base - 1, cut + base, cut + base + 1].map(|at| reference.get(at).copied().unwrap_or(b'N'));
             let new = genuma_reads::dna::encode_base(junction.alternative[junction.side_bounds[0] + base]);
-            let kind = substitution_kind(context, new, side);
+            let kind = substitution_kind_index(context, new, side);
             kind.map_or(NON_REPEAT_INDEL_ERROR_RATE, |k| self.rates[k])
         };
         let rates = [false, true].map(|side| {
@@ -185,7 +189,7 @@ impl BackgroundErrors {
 
 /// Estimates the shape of the gamma distribution of error rates between positions. Only the variance between positions
 /// beyond one standard deviation of chance counts.
-fn estimate_shape<'a>(sites: impl Iterator<Item = &'a SubstitutionSiteCounts>, rates: &[f64]) -> f64 {
+fn estimate_shape<'a>(sites: impl Iterator<Item = &'a WrongBaseSiteCounts>, rates: &[f64]) -> f64 {
     let (mut squares, mut beyond, mut chance) = (0.0, 0.0, 0.0);
     for site in sites {
         let mean: f64 = [0, 1].map(|i| f64::from(site.molecules[i]) * rates[usize::from(site.kinds[i])]).iter().sum();
@@ -227,27 +231,27 @@ mod tests {
         }
     }
 
-    fn background(counts: &[FlankErrorCounts]) -> BackgroundErrors {
+    fn background(counts: &[FlankErrorCounts]) -> BackgroundErrorRates {
         let mut sums = FlankErrorSums::zero_sums();
         counts.iter().for_each(|counts| {
-            sums.add_junction(counts);
+            sums.add_and_compact_flank_counts(counts);
         });
-        BackgroundErrors::from_flank_sums(sums)
+        BackgroundErrorRates::estimate_from_flank_sums(sums)
     }
 
     #[test]
     fn kinds_have_rates_of_their_own_where_there_is_enough_to_see() {
         // C>T in CpG (A C G > T) is frequent, other substitutions are rare.
-        let damaged = substitution_kind(*b"ACG", 3, true).unwrap();
+        let damaged = substitution_kind_index(*b"ACG", 3, true).unwrap();
         let much = watched(100_000, |k| if k == damaged { 600 } else { 5 });
         let of = background(&[much]);
         assert!((of.rates[damaged] / 6e-3 - 1.0).abs() < 0.1, "{}", of.rates[damaged]);
-        let other = substitution_kind(*b"AAG", 3, true).unwrap();
+        let other = substitution_kind_index(*b"AAG", 3, true).unwrap();
         assert!((4e-5..8e-5).contains(&of.rates[other]), "{}", of.rates[other]);
         // On the other strand this is G>A.
-        assert_eq!(substitution_kind(*b"CGT", 0, false), Some(damaged));
-        assert_ne!(substitution_kind(*b"CGT", 0, true), Some(damaged));
-        assert_eq!(substitution_kind(*b"CNT", 0, true), None);
+        assert_eq!(substitution_kind_index(*b"CGT", 0, false), Some(damaged));
+        assert_ne!(substitution_kind_index(*b"CGT", 0, true), Some(damaged));
+        assert_eq!(substitution_kind_index(*b"CNT", 0, true), None);
         // With few data the estimate is uncertain; without data it is the prior.
         let little = watched(20, |k| u32::from(k == damaged));
         let guess = background(&[little]);
@@ -261,16 +265,17 @@ mod tests {
         let usual: Vec<FlankErrorCounts> = (0..50).map(|_| watched(2000, |k| u32::from(k % 8 == 0))).collect();
         let bad = watched(2000, |_| 2);
         let of = background(&usual);
-        let [usual, bad] = [&usual[0], &bad].map(|counts| FlankErrorSums::zero_sums().add_junction(counts));
+        let [usual, bad] =
+            [&usual[0], &bad].map(|counts| FlankErrorSums::zero_sums().add_and_compact_flank_counts(counts));
         assert!(
             of.local_error_factor(&usual) < 1.2 && of.local_error_factor(&bad) > 8.0,
             "{}",
             of.local_error_factor(&bad)
         );
         // Small numbers are stored as bytes and give the same factor.
-        let few = FlankErrorSums::zero_sums().add_junction(&watched(255, |_| 2));
+        let few = FlankErrorSums::zero_sums().add_and_compact_flank_counts(&watched(255, |_| 2));
         let large =
-            JunctionFlankCounts { seen: KindCounts::Large([255; NUM_SUBSTITUTION_KINDS].into()), ..few.clone() };
+            CompactFlankErrorCounts { seen: KindCounts::Large([255; NUM_SUBSTITUTION_KINDS].into()), ..few.clone() };
         assert!(matches!(few.seen, KindCounts::Small(_)) && matches!(bad.seen, KindCounts::Large(_)));
         assert_eq!(of.local_error_factor(&few), of.local_error_factor(&large));
     }
@@ -278,9 +283,9 @@ mod tests {
     #[test]
     fn spots_that_differ_more_than_by_chance_are_uneven() {
         let rates = vec![1e-3; NUM_SUBSTITUTION_KINDS];
-        let spot = |wrong: u32| SubstitutionSiteCounts { molecules: [1000, 1000], kinds: [0, 0], wrong };
-        let even: Vec<SubstitutionSiteCounts> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
-        let uneven: Vec<SubstitutionSiteCounts> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
+        let spot = |wrong: u32| WrongBaseSiteCounts { molecules: [1000, 1000], kinds: [0, 0], wrong };
+        let even: Vec<WrongBaseSiteCounts> = (0..4000).map(|i| spot([0, 1, 2, 2, 3, 4, 1, 3][i % 8])).collect();
+        let uneven: Vec<WrongBaseSiteCounts> = (0..4000).map(|i| spot(if i % 10 == 0 { 20 } else { 0 })).collect();
         assert_eq!(estimate_shape(even.iter(), &rates), GAMMA_SHAPE_RANGE.1);
         assert!(estimate_shape(uneven.iter(), &rates) < 0.3);
     }

@@ -250,7 +250,7 @@ impl TrackedChange {
     }
 
     /// Expected bases of the reference at POS; `None` for symbolic alleles and breakends.
-    pub(crate) fn expected_reference(&self) -> Option<&str> {
+    pub(crate) fn expected_reference_bases(&self) -> Option<&str> {
         self.has_sequence_alleles.then_some(self.record.reference.as_str())
     }
 

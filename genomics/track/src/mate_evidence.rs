@@ -8,7 +8,7 @@ use genuma_reads::{Mate, ReadPair, dna};
 use genuma_somatic::kmer_lookup::{KmerHit, KmerLookupBuffers};
 
 use crate::anchors::{AnchorKmerIndex, CoveredAllele};
-use crate::pair_evidence::{JunctionPairEvidence, MAX_STORED_WRONG_BASES_PER_MATE, MateStartBases, WrongBase};
+use crate::pair_evidence::{JunctionPairEvidence, MAX_STORED_WRONG_BASES, MateStartsAndUmi, WrongBase};
 use crate::tracked_junction::{ERROR_COUNTING_BASES_PER_SIDE, TrackedJunction};
 
 /// Maximum number of bases beyond the change that are compared with the alleles, if the alleles differ in length.
@@ -71,7 +71,7 @@ struct MateEvidence {
     is_forward: bool,
     log_odds: [i32; 2],
     reference_positions: u128,
-    wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES_PER_MATE],
+    wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES],
     /// Number of wrong bases. If it exceeds the length of `wrong_bases`, the mate is not used to count errors.
     num_wrong: usize,
 }
@@ -112,7 +112,7 @@ impl<'a> EvidenceCollector<'a> {
     }
 
     /// Whether a mate of the pair contains an anchor k-mer.
-    pub(crate) fn has_anchor(&mut self, pair: &ReadPair<'_>) -> bool {
+    pub(crate) fn pair_has_anchor_kmer(&mut self, pair: &ReadPair<'_>) -> bool {
         self.hits.clear();
         pair.mates.iter().any(|mate| {
             self.anchors.lookup.find_kmers(mate.seq, &mut self.lookup_scratch, &mut self.hits);
@@ -133,7 +133,7 @@ impl<'a> EvidenceCollector<'a> {
             self.mate_evidence[i].clear();
             self.collect_mate_evidence(i, *mate);
         }
-        let starts = MateStartBases::from_pair(pair);
+        let starts = MateStartsAndUmi::pack_starts_of_pair(pair);
         let [one, two] = &self.mate_evidence;
         let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
         loop {
@@ -162,7 +162,7 @@ impl<'a> EvidenceCollector<'a> {
         self.anchors.lookup.find_kmers(seq, &mut self.lookup_scratch, &mut self.hits);
         for hit in &self.hits {
             for site in self.anchors.occurrences_of_kmer(hit.rank) {
-                let along = hit.forward == site.is_forward();
+                let along = hit.forward == site.is_forward_on_junction();
                 let at = if along { hit.start as i32 } else { seq.len() as i32 - hit.start as i32 - k };
                 for (is_left, there) in [(true, site.position_in_left_frame()), (false, site.position_in_right_frame())]
                 {
@@ -269,7 +269,11 @@ fn compare_with_alleles(
     placement: &MatePlacement,
     read: &OrientedMate<'_>,
 ) -> Option<AlleleComparison> {
-    let (reference, cut) = if placement.is_left { junction.left_reference()? } else { junction.right_reference()? };
+    let (reference, cut) = if placement.is_left {
+        junction.left_reference_and_junction_offset()?
+    } else {
+        junction.right_reference_and_junction_offset()?
+    };
     let substitution = junction.is_substitution();
     let with = junction.side_bounds[usize::from(!placement.is_left)] as i32;
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
@@ -321,7 +325,7 @@ fn compare_with_alleles(
 
 /// Records at which positions near a substitution the mate equals the reference, and at which it differs.
 fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &OrientedMate<'_>, evidence: &mut MateEvidence) {
-    let Some((reference, cut)) = junction.left_reference() else { return };
+    let Some((reference, cut)) = junction.left_reference_and_junction_offset() else { return };
     (evidence.reference_positions, evidence.num_wrong) = (0, 0);
     let watched = ERROR_COUNTING_BASES_PER_SIDE as i32;
     for c in (-watched).max(start)..watched.min(start + read.seq.len() as i32) {
@@ -348,7 +352,7 @@ fn record_flanking_bases(junction: &TrackedJunction, start: i32, read: &Oriented
 fn combine_mates(
     junction: u32,
     sample: u8,
-    starts: MateStartBases,
+    starts: MateStartsAndUmi,
     mates: [Option<&MateEvidence>; 2],
 ) -> JunctionPairEvidence {
     // Read 1 is oriented like the junction, or read 2 is oriented against it.
@@ -374,7 +378,7 @@ fn combine_mates(
     if seen.is_contradictory {
         seen.log_odds = [0; 2];
     }
-    if own().any(|t| t.num_wrong > MAX_STORED_WRONG_BASES_PER_MATE) {
+    if own().any(|t| t.num_wrong > MAX_STORED_WRONG_BASES) {
         return seen;
     }
     let wrong = |t: &MateEvidence| t.wrong_bases.into_iter().take(t.num_wrong);

@@ -25,7 +25,11 @@ pub(crate) const NUM_SUBSTITUTION_KINDS: usize = 256;
 /// Kind of the substitution of `middle` between two neighbouring bases by `new` (base code 0 to 3), on the strand of
 /// read 1. `first_forward`: whether read 1 is oriented like the reference. `None` if a neighbouring base is not A, C, G
 /// or T.
-pub(crate) fn substitution_kind([before, middle, behind]: [u8; 3], new: u8, first_forward: bool) -> Option<usize> {
+pub(crate) fn substitution_kind_index(
+    [before, middle, behind]: [u8; 3],
+    new: u8,
+    first_forward: bool,
+) -> Option<usize> {
     let turned = |code: u8| if first_forward { code } else { 3 - code };
     let all = [before, middle, behind].map(dna::encode_base);
     if all.iter().any(|&code| code > 3) || new > 3 {
@@ -74,12 +78,12 @@ pub(crate) struct FlankErrorCounts {
     /// For each kind of substitution, the number of molecules in which it occurred.
     pub wrong: Vec<u32>,
     /// Counts for each position near the substitution and each wrong base.
-    pub sites: Vec<SubstitutionSiteCounts>,
+    pub sites: Vec<WrongBaseSiteCounts>,
 }
 
 /// Counts of one possible wrong base at one position.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SubstitutionSiteCounts {
+pub(crate) struct WrongBaseSiteCounts {
     /// Number of molecules at the position: with read 1 oriented against the junction, and with read 1 oriented like
     /// it.
     pub molecules: [u32; 2],
@@ -127,8 +131,8 @@ pub(crate) fn count_molecules(
         } else if without.contains(&true) {
             // Both sides of a small change are one locus; the sides of other junctions have separate molecules.
             let ends = if junction.deleted_len.is_some()
-                || junction.left_reference().is_none()
-                || junction.right_reference().is_none()
+                || junction.left_reference_and_junction_offset().is_none()
+                || junction.right_reference_and_junction_offset().is_none()
             {
                 1.0
             } else {
@@ -205,7 +209,7 @@ impl FlankBaseCounts {
             wrong: vec![0; NUM_SUBSTITUTION_KINDS],
             sites: Vec::new(),
         };
-        let Some((reference, cut)) = junction.left_reference() else { return watched };
+        let Some((reference, cut)) = junction.left_reference_and_junction_offset() else { return watched };
         for at in 0..NUM_WATCHED_POSITIONS {
             let Some(middle) =
                 (cut + at).checked_sub(ERROR_COUNTING_BASES_PER_SIDE).filter(|&m| m > 0 && m + 1 < reference.len())
@@ -231,9 +235,9 @@ impl FlankBaseCounts {
             }
             for base in others().filter(|&base| base != dna::encode_base(context[1])) {
                 let found = wrong[usize::from(base)];
-                let mut site = SubstitutionSiteCounts { molecules: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
+                let mut site = WrongBaseSiteCounts { molecules: [0; 2], kinds: [0; 2], wrong: found.iter().sum() };
                 for side in 0..2 {
-                    let Some(kind) = substitution_kind(context, base, side == 1) else { continue };
+                    let Some(kind) = substitution_kind_index(context, base, side == 1) else { continue };
                     site.molecules[side] = right[side] + found[side];
                     site.kinds[side] = kind as u8;
                     watched.seen[kind] += site.molecules[side];

@@ -8,7 +8,7 @@ use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, hash_bytes, um
 
 /// Maximum number of wrong bases near a change that are stored for a mate, and for a pair. Errors of pairs with more
 /// are not counted.
-pub(crate) const MAX_STORED_WRONG_BASES_PER_MATE: usize = 4;
+pub(crate) const MAX_STORED_WRONG_BASES: usize = 4;
 /// Number of pairs of one sample at one junction from which on the pairs are downsampled.
 const DOWNSAMPLING_MIN_PAIRS: u32 = 1 << 16;
 /// Number of first bases of each mate that are hashed for downsampling.
@@ -29,16 +29,16 @@ pub(crate) struct WrongBase {
 
 /// The first bases of both mates of a pair, which identify its molecule, with its UMIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MateStartBases {
+pub(crate) struct MateStartsAndUmi {
     bases: [u64; 2],
     lengths: [u8; 2],
     /// UMI key of the read name ([`genuma_reads::umi::umi_key_of_name`]); 0 without UMIs.
     umi_key: u64,
 }
 
-impl MateStartBases {
+impl MateStartsAndUmi {
     /// Packs the first bases of both mates of a pair, and takes the UMI key from the read name.
-    pub(crate) fn from_pair(pair: &ReadPair<'_>) -> MateStartBases {
+    pub(crate) fn pack_starts_of_pair(pair: &ReadPair<'_>) -> MateStartsAndUmi {
         let start = |seq: &[u8]| {
             let start = &seq[..seq.len().min(COMPARED_MATE_PREFIX_BP)];
             // A letter that is not a base counts as A, as one of the few differences that duplicates may have.
@@ -46,12 +46,12 @@ impl MateStartBases {
             (bases, start.len() as u8)
         };
         let [one, two] = pair.mates.map(|mate| start(mate.seq));
-        MateStartBases { bases: [one.0, two.0], lengths: [one.1, two.1], umi_key: umi_key_of_name(pair.name) }
+        MateStartsAndUmi { bases: [one.0, two.0], lengths: [one.1, two.1], umi_key: umi_key_of_name(pair.name) }
     }
 
     /// Hash for downsampling, equal for all duplicates of a molecule unless their first bases have errors. It does not
     /// depend on the order of the mates.
-    pub(crate) fn sampling_hash(&self) -> u64 {
+    pub(crate) fn downsampling_hash(&self) -> u64 {
         let start = |i: usize| {
             let length = usize::from(self.lengths[i]).min(HASHED_START_BASES);
             let bases = self.bases[i] >> (2 * (usize::from(self.lengths[i]) - length));
@@ -61,7 +61,7 @@ impl MateStartBases {
     }
 }
 
-/// The first bases of both mates of a pair as ASCII letters.
+/// The first bases of both mates of a pair as ASCII letters, with its sample and UMI key.
 pub(crate) struct MateStartLetters {
     sample: u8,
     umi_key: u64,
@@ -72,7 +72,7 @@ pub(crate) struct MateStartLetters {
 impl MateStartLetters {
     /// Unpacks the first bases of the mates of a pair to ASCII letters.
     pub(crate) fn unpack_start_letters(evidence: &JunctionPairEvidence) -> MateStartLetters {
-        let MateStartBases { bases, lengths, umi_key } = evidence.starts;
+        let MateStartsAndUmi { bases, lengths, umi_key } = evidence.starts;
         let letters = |i: usize| {
             let mut letters = [0; COMPARED_MATE_PREFIX_BP];
             let length = usize::from(lengths[i]);
@@ -107,7 +107,7 @@ pub(crate) struct JunctionPairEvidence {
     /// Index of the sample in `TrackingJob::samples`.
     pub sample: u8,
     /// First bases of both mates and UMIs, which identify the molecule.
-    pub starts: MateStartBases,
+    pub starts: MateStartsAndUmi,
     /// Whether read 1 has the orientation of the junction.
     pub first_forward: bool,
     /// Log-odds for the changed allele over the reference allele in the left and in the right frame, in hundredths of
@@ -119,14 +119,14 @@ pub(crate) struct JunctionPairEvidence {
     /// [`crate::tracked_junction::ERROR_COUNTING_BASES_PER_SIDE`] bases before the change.
     pub reference_positions: u128,
     /// Wrong bases near the change, ascending by position; the first `num_wrong` entries are used.
-    pub wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES_PER_MATE],
+    pub wrong_bases: [WrongBase; MAX_STORED_WRONG_BASES],
     /// Number of entries of `wrong_bases` that are used.
     pub(crate) num_wrong: u8,
 }
 
 /// Number of read pairs of each junction and sample, counted by all threads.
 #[derive(Debug)]
-pub(crate) struct JunctionPairCounts {
+pub(crate) struct PairCountsByJunctionAndSample {
     /// The samples of the first junction, then those of the second one, and so on.
     num_pairs: Vec<AtomicU32>,
     num_samples: usize,
@@ -136,11 +136,11 @@ fn downsampling_level(pairs: u32) -> u32 {
     (pairs / DOWNSAMPLING_MIN_PAIRS).checked_ilog2().map_or(0, |log| log + 1)
 }
 
-impl JunctionPairCounts {
+impl PairCountsByJunctionAndSample {
     /// Creates counters that are all 0.
-    pub(crate) fn zero_counts(num_junctions: usize, samples: usize) -> JunctionPairCounts {
+    pub(crate) fn zero_counts(num_junctions: usize, samples: usize) -> PairCountsByJunctionAndSample {
         let num_pairs = (0..num_junctions * samples).map(|_| AtomicU32::new(0)).collect();
-        JunctionPairCounts { num_pairs, num_samples: samples }
+        PairCountsByJunctionAndSample { num_pairs, num_samples: samples }
     }
 
     fn num_pairs(&self, junction: usize, sample: usize) -> &AtomicU32 {
@@ -153,15 +153,15 @@ impl JunctionPairCounts {
 
     /// Counts a read pair of a junction, and returns whether it should be kept for now. Call [`Self::is_pair_kept`]
     /// after all pairs were counted, because fewer pairs are kept the more there are.
-    pub(crate) fn count_and_downsample_pair(&self, evidence: &JunctionPairEvidence) -> bool {
+    pub(crate) fn count_pair_and_test_downsampling(&self, evidence: &JunctionPairEvidence) -> bool {
         let before = self.num_pairs(evidence.junction as usize, evidence.sample.into()).fetch_add(1, Relaxed);
-        JunctionPairCounts::passes_downsampling(evidence.starts.sampling_hash(), before)
+        PairCountsByJunctionAndSample::passes_downsampling(evidence.starts.downsampling_hash(), before)
     }
 
     /// Whether downsampling keeps a pair. Correct only after all pairs were counted.
     pub(crate) fn is_pair_kept(&self, evidence: &JunctionPairEvidence) -> bool {
         let all = self.num_pairs(evidence.junction as usize, evidence.sample.into()).load(Relaxed);
-        JunctionPairCounts::passes_downsampling(evidence.starts.sampling_hash(), all)
+        PairCountsByJunctionAndSample::passes_downsampling(evidence.starts.downsampling_hash(), all)
     }
 
     /// Downsampling factor of a junction in a sample: n if one pair in n is kept.
@@ -175,9 +175,9 @@ mod tests {
     use super::*;
     use genuma_reads::Mate;
 
-    fn starts(one: &[u8], two: &[u8]) -> MateStartBases {
+    fn starts(one: &[u8], two: &[u8]) -> MateStartsAndUmi {
         let mate = |seq| Mate { seq, qual: seq };
-        MateStartBases::from_pair(&ReadPair { name: b"x", mates: [mate(one), mate(two)] })
+        MateStartsAndUmi::pack_starts_of_pair(&ReadPair { name: b"x", mates: [mate(one), mate(two)] })
     }
 
     #[test]
@@ -196,9 +196,9 @@ mod tests {
         };
         let letters = MateStartLetters::unpack_start_letters(&seen);
         assert_eq!((letters.sample(), letters.seqs()), (3, [&one[..32], &two[..]]));
-        assert_eq!(starts(&one, &two).sampling_hash(), starts(&two, &one).sampling_hash());
-        assert_ne!(starts(&one, &two).sampling_hash(), starts(&one[3..], &two[1..]).sampling_hash());
-        assert_eq!(starts(b"", b"").sampling_hash(), starts(b"", b"").sampling_hash());
+        assert_eq!(starts(&one, &two).downsampling_hash(), starts(&two, &one).downsampling_hash());
+        assert_ne!(starts(&one, &two).downsampling_hash(), starts(&one[3..], &two[1..]).downsampling_hash());
+        assert_eq!(starts(b"", b"").downsampling_hash(), starts(b"", b"").downsampling_hash());
     }
 
     #[test]
@@ -210,8 +210,8 @@ mod tests {
                 (3 * DOWNSAMPLING_MIN_PAIRS, 9 * DOWNSAMPLING_MIN_PAIRS),
             ] {
                 assert!(
-                    JunctionPairCounts::passes_downsampling(lot, few)
-                        || !JunctionPairCounts::passes_downsampling(lot, many)
+                    PairCountsByJunctionAndSample::passes_downsampling(lot, few)
+                        || !PairCountsByJunctionAndSample::passes_downsampling(lot, many)
                 );
             }
         }

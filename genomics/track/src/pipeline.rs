@@ -13,12 +13,12 @@ use genuma_work::ProgressListener;
 use genuma_work::parallel::map_in_order;
 
 use crate::anchors::{self, AnchorKmerIndex};
-use crate::background_errors::{BackgroundErrors, FlankErrorSums, JunctionFlankCounts};
+use crate::background_errors::{BackgroundErrorRates, CompactFlankErrorCounts, FlankErrorSums};
 use crate::change::{TrackedChange, VcfAlleleRecord};
 use crate::error::Error;
 use crate::mate_evidence::EvidenceCollector;
 use crate::molecules::{self, MoleculeCounts};
-use crate::pair_evidence::{JunctionPairCounts, JunctionPairEvidence};
+use crate::pair_evidence::{JunctionPairEvidence, PairCountsByJunctionAndSample};
 use crate::reference_windows::{ReferenceWindow, ReferenceWindowRequest, ReferenceWindows, read_reference_windows};
 use crate::tracked_junction::{self, TrackedJunction};
 use crate::verdict::{self, ChangeResult, JunctionObservations, SampleResult};
@@ -63,7 +63,7 @@ pub struct SampleTrackingResult {
     /// Whether the sample contains tumour DNA, and how much, computed from all changes.
     pub result: SampleResult,
     /// Background errors: rates at which errors look like a change.
-    pub background: BackgroundErrors,
+    pub background: BackgroundErrorRates,
     /// Number of read pairs of the sample.
     pub pairs: u64,
 }
@@ -127,7 +127,7 @@ impl TrackingJob {
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watch.unit_started("place", Some(meter.clone()));
         let junctions = self.build_junctions(&mut changes, &mut untracked, &meter)?;
-        let counted = KmerLookup::from_kmers(self.k, anchors::list_kmers_to_count(&junctions, self.k));
+        let counted = KmerLookup::from_kmers(self.k, anchors::list_kmers_to_count_in_reference(&junctions, self.k));
         let copies = match counted.is_empty() {
             true => Vec::new(),
             false => {
@@ -156,7 +156,7 @@ impl TrackingJob {
         }
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("look", Some(meter.clone()));
-        let depths = JunctionPairCounts::zero_counts(junctions.len(), self.samples.len());
+        let depths = PairCountsByJunctionAndSample::zero_counts(junctions.len(), self.samples.len());
         let found = self.collect_evidence(&anchors, &junctions, &depths, &meter)?;
         watch.unit_started("judge", None);
         let kmers = anchors.lookup.len();
@@ -190,7 +190,7 @@ impl TrackingJob {
         untracked: &mut Vec<UntrackedChange>,
         meter: &ProgressCounters,
     ) -> Result<Vec<TrackedJunction>, Error> {
-        let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::window_requests).collect();
+        let wanted: Vec<_> = changes.iter().flat_map(tracked_junction::list_window_requests_for_change).collect();
         let reference = read_reference_windows(&self.reference, wanted, meter)?;
         keep_changes_on_reference(changes, untracked, &reference)?;
         // Positions that changes affect, without the anchor bases of indels.
@@ -214,7 +214,7 @@ impl TrackingJob {
             for (j, junction) in change.junctions.iter().enumerate() {
                 let pair = [windows[2 * j], windows[2 * j + 1]];
                 let chrom = junction.from.as_ref().map_or("", |end| &end.chrom);
-                junctions.push(tracked_junction::build_junction(
+                junctions.push(tracked_junction::build_tracked_junction(
                     number,
                     change,
                     junction,
@@ -231,7 +231,7 @@ impl TrackingJob {
         &self,
         anchors: &'a AnchorKmerIndex,
         junctions: &'a [TrackedJunction],
-        depths: &JunctionPairCounts,
+        depths: &PairCountsByJunctionAndSample,
         meter: &ProgressCounters,
     ) -> Result<Vec<ThreadResults<'a>>, Error> {
         let start = || ThreadResults {
@@ -246,10 +246,10 @@ impl TrackingJob {
             pairs[usize::from(batch.sample)] += batch.len() as u64;
             for pair in batch.iter() {
                 *longest = pair.mates.iter().fold(*longest, |longest, mate| longest.max(mate.seq.len()));
-                if collector.has_anchor(&pair) {
+                if collector.pair_has_anchor_kmer(&pair) {
                     let pair = trimmer.trim_pair(pair);
                     collector.collect_pair_evidence(&pair, batch.sample, |one| {
-                        evidence.extend(depths.count_and_downsample_pair(&one).then_some(one))
+                        evidence.extend(depths.count_pair_and_test_downsampling(&one).then_some(one))
                     });
                 }
             }
@@ -264,7 +264,7 @@ impl TrackingJob {
         changes: &[TrackedChange],
         junctions: &[TrackedJunction],
         evidence: &[JunctionPairEvidence],
-        depths: &JunctionPairCounts,
+        depths: &PairCountsByJunctionAndSample,
         trackable: &[bool],
         pairs: &[u64],
     ) -> Vec<SampleTrackingResult> {
@@ -284,12 +284,12 @@ impl TrackingJob {
                 let count = |(): &mut (), i: usize| molecules::count_molecules(&junctions[first + i], of(first + i));
                 let counts = map_in_order(num, self.threads, || (), count).into_iter();
                 counted.extend(counts.map(|(molecules, flanks)| {
-                    let flanks = flanks.map(|flanks| sums.add_junction(&flanks));
+                    let flanks = flanks.map(|flanks| sums.add_and_compact_flank_counts(&flanks));
                     (molecules, flanks)
                 }));
             }
-            let counted: Vec<(MoleculeCounts, Option<JunctionFlankCounts>)> = counted;
-            let background = BackgroundErrors::from_flank_sums(sums);
+            let counted: Vec<(MoleculeCounts, Option<CompactFlankErrorCounts>)> = counted;
+            let background = BackgroundErrorRates::estimate_from_flank_sums(sums);
             let normal = samples.iter().find(|(s, _)| Some(*s) == self.normal).map(|(_, sample)| sample);
             let mut results: Vec<ChangeResult> = Vec::new();
             for (index, change) in changes.iter().enumerate().filter(|(i, _)| trackable[*i]) {
@@ -356,10 +356,10 @@ fn keep_changes_on_reference(
     Ok(())
 }
 
-/// The reference ranges of a change, as requested by [`tracked_junction::window_requests`].
+/// The reference ranges of a change, as requested by [`tracked_junction::list_window_requests_for_change`].
 fn windows_of_change<'a>(change: &TrackedChange, reference: &'a ReferenceWindows) -> Vec<ReferenceWindow<'a>> {
-    let requests: Vec<ReferenceWindowRequest> = tracked_junction::window_requests(change);
-    requests.iter().map(|request| reference.window(request)).collect()
+    let requests: Vec<ReferenceWindowRequest> = tracked_junction::list_window_requests_for_change(change);
+    requests.iter().map(|request| reference.requested_window(request)).collect()
 }
 
 /// Converts the VCF records to distinct changes.
@@ -384,7 +384,7 @@ fn parse_records(records: Vec<VcfAlleleRecord>) -> Result<ParsedRecords, Error> 
 /// Joins the evidence of all threads, without the pairs that downsampling leaves out, and sorts it.
 fn sort_evidence(
     mut by_thread: impl Iterator<Item = Vec<JunctionPairEvidence>>,
-    depths: &JunctionPairCounts,
+    depths: &PairCountsByJunctionAndSample,
 ) -> Vec<JunctionPairEvidence> {
     let mut evidence = by_thread.next().unwrap_or_default();
     by_thread.for_each(|mut of_thread| evidence.append(&mut of_thread));
@@ -407,7 +407,7 @@ fn find_misfit(change: &TrackedChange, windows: &[ReferenceWindow<'_>]) -> Resul
     if own.bases.is_empty() {
         return Ok(Some(REASON_BEYOND_CONTIG));
     }
-    if let Some(reference) = change.expected_reference() {
+    if let Some(reference) = change.expected_reference_bases() {
         let same = |(a, b): (&u8, &u8)| a == b || *b == b'N' || !b"ACGT".contains(a);
         if own.bases.len() < reference.len() || !own.bases.iter().zip(reference.as_bytes()).all(same) {
             let here = String::from_utf8_lossy(&own.bases[..own.bases.len().min(24)]).into_owned();

@@ -74,7 +74,7 @@ impl ReferenceWindows {
     }
 
     /// The bases of a range that was requested.
-    pub(crate) fn window(&self, request: &ReferenceWindowRequest) -> ReferenceWindow<'_> {
+    pub(crate) fn requested_window(&self, request: &ReferenceWindowRequest) -> ReferenceWindow<'_> {
         let &ReferenceWindowRequest { ref chrom, from, to } = request;
         let Some(SequenceStretches { is_present, stretches }) = self.0.get(chrom) else {
             return ReferenceWindow { start: from, ..ReferenceWindow::default() };
@@ -149,7 +149,7 @@ mod tests {
         let wanted =
             [want("one", 400, 600), want("one", 10, 200), want("other", 1, 3), want("one", 20, 21), want("none", 0, 5)];
         let windows = read_reference_windows(&path, wanted.to_vec(), &ProgressCounters::default()).unwrap();
-        let found = wanted.each_ref().map(|request| windows.window(request));
+        let found = wanted.each_ref().map(|request| windows.requested_window(request));
         assert_eq!(*found[0].bases, upper[400..]);
         assert_eq!(*found[1].bases, upper[10..200]);
         assert_eq!((found[2].bases, found[3].bases), (&b"CG"[..], &upper[20..21]));

@@ -55,7 +55,7 @@ pub(crate) fn binomial_confidence_interval(found: u64, total: u64) -> [f64; 2] {
 
 /// A count of molecules with the number expected from errors and a weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct WeightedCount {
+pub(crate) struct WeightedObservedAndExpected {
     /// Number of molecules expected from errors alone.
     pub expected: f64,
     /// Weight of one molecule in the weighted sum, at least 0.
@@ -79,12 +79,12 @@ const MIN_EXACT_PROBABILITY: f64 = 1e-9;
 /// p-value of the observed weighted sum: the probability that errors alone give this sum or a larger one. Exact except
 /// for the rounding of weights. If the computation would take long, or the p-value is very small, it returns an upper
 /// bound.
-pub(crate) fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
+pub(crate) fn weighted_sum_p_value(cells: &[WeightedObservedAndExpected]) -> f64 {
     let heaviest = cells.iter().map(|c| c.weight).fold(0.0, f64::max);
     if heaviest <= 0.0 {
         return 1.0;
     }
-    let steps: Vec<(usize, &WeightedCount)> =
+    let steps: Vec<(usize, &WeightedObservedAndExpected)> =
         cells.iter().map(|c| ((c.weight / heaviest * WEIGHT_STEPS).round() as usize, c)).filter(|c| c.0 > 0).collect();
     let sum: usize = steps.iter().map(|(w, c)| w * c.found as usize).sum();
     if sum == 0 {
@@ -104,7 +104,7 @@ pub(crate) fn weighted_sum_p_value(cells: &[WeightedCount]) -> f64 {
 /// A count with a gamma distributed expectation is a Poisson number of groups, few of which have more than one
 /// member. The groups of all counts form one compound Poisson process, whose sums are computed recursively (Panjer
 /// 1981).
-fn probability_below(steps: &[(usize, &WeightedCount)], sum: usize) -> f64 {
+fn probability_below(steps: &[(usize, &WeightedObservedAndExpected)], sum: usize) -> f64 {
     let mut groups = vec![0.0; sum];
     let mut rate = 0.0;
     for (weight, cell) in steps {
@@ -125,11 +125,11 @@ fn probability_below(steps: &[(usize, &WeightedCount)], sum: usize) -> f64 {
 }
 
 /// Chernoff's upper bound of the probability that errors alone give a weighted sum of at least `sum`.
-fn chernoff_bound(steps: &[(usize, &WeightedCount)], sum: f64) -> f64 {
+fn chernoff_bound(steps: &[(usize, &WeightedObservedAndExpected)], sum: f64) -> f64 {
     // Logarithm of the mean of exp(s * sum), less s times the observed sum: the minimum over s is the logarithm of
     // the bound.
     let at = |s: f64| -> f64 {
-        let of = |(w, c): &(usize, &WeightedCount)| {
+        let of = |(w, c): &(usize, &WeightedObservedAndExpected)| {
             let grown = c.expected / c.gamma_shape * (s * *w as f64).exp_m1();
             if grown < 1.0 { -c.gamma_shape * (-grown).ln_1p() } else { f64::INFINITY }
         };
@@ -161,8 +161,8 @@ mod tests {
         near(binomial_confidence_interval(0, 0), [0.0, 1.0]);
     }
 
-    fn cell(expected: f64, weight: f64, found: u64, gamma_shape: f64) -> WeightedCount {
-        WeightedCount { expected, weight, found, gamma_shape }
+    fn cell(expected: f64, weight: f64, found: u64, gamma_shape: f64) -> WeightedObservedAndExpected {
+        WeightedObservedAndExpected { expected, weight, found, gamma_shape }
     }
 
     #[test]

@@ -58,13 +58,13 @@ impl TrackedJunction {
 
     /// The sequence of the left side as it continues in the reference, and its number of bases before the junction;
     /// `None` without a left side.
-    pub fn left_reference(&self) -> Option<(&[u8], usize)> {
+    pub fn left_reference_and_junction_offset(&self) -> Option<(&[u8], usize)> {
         self.left.map(|side| self.bases_of_side(side))
     }
 
     /// The sequence of the reference that ends with the right side, and its number of bases before the right side;
     /// `None` without a right side.
-    pub fn right_reference(&self) -> Option<(&[u8], usize)> {
+    pub fn right_reference_and_junction_offset(&self) -> Option<(&[u8], usize)> {
         self.right.map(|side| self.bases_of_side(side))
     }
 
@@ -79,7 +79,7 @@ impl TrackedJunction {
 }
 
 /// The ranges of the reference that a change needs: two for each junction, and one for the bases of REF.
-pub(crate) fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
+pub(crate) fn list_window_requests_for_change(change: &TrackedChange) -> Vec<ReferenceWindowRequest> {
     let around = |end: &Breakend| ReferenceWindowRequest {
         chrom: end.chrom.clone(),
         from: end.pos.saturating_sub(JUNCTION_FLANK_BASES),
@@ -90,7 +90,7 @@ pub(crate) fn window_requests(change: &TrackedChange) -> Vec<ReferenceWindowRequ
     let own = ReferenceWindowRequest {
         chrom: record.chrom.clone(),
         from: start,
-        to: start + change.expected_reference().map_or(1, str::len),
+        to: start + change.expected_reference_bases().map_or(1, str::len),
     };
     let nothing = || ReferenceWindowRequest { chrom: record.chrom.clone(), from: start, to: start };
     let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]);
@@ -120,7 +120,7 @@ fn breakend_sides(end: &Breakend, window: &ReferenceWindow<'_>) -> [Vec<u8>; 2] 
 
 /// Builds the sequences of a junction. `windows` are the bases of the reference at its two ends; `changed_positions`
 /// are the positions on the reference sequence of `junction.from` that tracked changes affect.
-pub(crate) fn build_junction(
+pub(crate) fn build_tracked_junction(
     change: usize,
     known_change: &TrackedChange,
     junction: &Junction,
@@ -190,7 +190,7 @@ fn find_changed_repeat(junction_sequences: &TrackedJunction) -> Option<(usize, u
     let (gap, inserted, (seq, cut)) = (
         junction_sequences.deleted_len?,
         junction_sequences.num_inserted_bases(),
-        junction_sequences.left_reference()?,
+        junction_sequences.left_reference_and_junction_offset()?,
     );
     let (longer, from, changed) = match (gap, inserted) {
         (gap, 0) if gap > 0 => (seq, cut, gap),
@@ -229,14 +229,16 @@ mod tests {
     fn places(record: VcfAlleleRecord, touched: &[usize]) -> Vec<TrackedJunction> {
         let change = TrackedChange::from_record(VcfAlleleRecord { chrom: "c".into(), ..record }).unwrap().unwrap();
         let genome = genome();
-        let windows: Vec<ReferenceWindow<'_>> = window_requests(&change)
+        let windows: Vec<ReferenceWindow<'_>> = list_window_requests_for_change(&change)
             .iter()
             .map(|w| ReferenceWindow { start: w.from, bases: &genome[w.from..w.to.min(1000)], is_present: true })
             .collect();
         let touched = touched.iter().copied().collect();
         let each = change.junctions.iter().enumerate();
-        each.map(|(j, junction)| build_junction(0, &change, junction, [windows[2 * j], windows[2 * j + 1]], &touched))
-            .collect()
+        each.map(|(j, junction)| {
+            build_tracked_junction(0, &change, junction, [windows[2 * j], windows[2 * j + 1]], &touched)
+        })
+        .collect()
     }
 
     #[test]
@@ -249,8 +251,8 @@ mod tests {
         let [place] = &places(snv, &[235, 290, 299, 362, 363])[..] else { panic!("one place") };
         assert!(place.is_substitution() && place.repeat.is_none());
         assert_eq!(*place.alternative, *[&g[139..299], other.as_bytes(), &g[300..460]].concat());
-        assert_eq!(place.left_reference(), Some((&g[139..459], 160)));
-        assert_eq!(place.right_reference(), Some((&g[140..460], 160)));
+        assert_eq!(place.left_reference_and_junction_offset(), Some((&g[139..459], 160)));
+        assert_eq!(place.right_reference_and_junction_offset(), Some((&g[140..460], 160)));
         assert_eq!(*place.reference, g[139..460]);
         assert_eq!(place.affected_positions, 1 | 1 << 55 | 1 << 64 | 1 << 127);
         // At the end of the sequence there are fewer bases.
@@ -290,8 +292,11 @@ mod tests {
         let [one, two] = &places(record, &[])[..] else { panic!("two places") };
         let turned = genuma_reads::dna::reverse_complement(&g[540..700]);
         assert_eq!(*one.alternative, *[&g[140..300], &turned].concat());
-        assert_eq!(*one.left_reference().unwrap().0, g[140..460]);
-        assert_eq!(*one.right_reference().unwrap().0, *genuma_reads::dna::reverse_complement(&g[540..860]));
+        assert_eq!(*one.left_reference_and_junction_offset().unwrap().0, g[140..460]);
+        assert_eq!(
+            *one.right_reference_and_junction_offset().unwrap().0,
+            *genuma_reads::dna::reverse_complement(&g[540..860])
+        );
         assert_eq!(*two.alternative, *[&genuma_reads::dna::reverse_complement(&g[300..460]), &g[700..860]].concat());
         assert!(one.deleted_len.is_none());
     }

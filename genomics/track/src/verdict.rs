@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use crate::background_errors::JunctionErrorRates;
 use crate::molecules::MoleculeCounts;
-use crate::statistics::{WeightedCount, binomial_confidence_interval, weighted_sum_p_value};
+use crate::statistics::{WeightedObservedAndExpected, binomial_confidence_interval, weighted_sum_p_value};
 
 /// Maximum p-value at which a change, or tumour DNA in a sample, is detected. The p-value is the probability that
 /// errors alone give as many molecules. A larger value gives more true and more false detections.
 pub(crate) const MAX_DETECTION_P_VALUE: f64 = 1e-3;
 /// Minimum number of molecules with tracked changes at which a change, or tumour DNA in a sample, is detected.
-pub(crate) const MIN_DETECTED_MOLECULES: u64 = 2;
+pub(crate) const MIN_MOLECULES_FOR_DETECTION: u64 = 2;
 /// Allele fraction in the first tumour if the VCF file does not contain it: that of a change in all cells on one of two
 /// copies.
 const DEFAULT_ALLELE_FRACTION: f64 = 0.5;
@@ -50,7 +50,7 @@ pub enum ChangeVerdict {
 
 impl ChangeVerdict {
     /// Name of the verdict in tables.
-    pub fn name(self) -> &'static str {
+    pub fn verdict_name(self) -> &'static str {
         match self {
             ChangeVerdict::Found => "found",
             ChangeVerdict::Unsure => "unsure",
@@ -161,10 +161,10 @@ pub(crate) struct JunctionObservations<'a> {
 
 /// Expected number of errors at a junction, and the weight of a molecule: the log-likelihood ratio (natural) of tumour
 /// DNA over an error. `share` is the allele fraction of the change in the first tumour.
-fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedCount {
+fn weighted_count(of: &JunctionCounts, share: f64) -> WeightedObservedAndExpected {
     let expected = (of.all * of.rate).max(1e-12);
     let weight = if of.all > 0.0 { (1.0 + WEIGHTING_TUMOUR_FRACTION * share / of.rate).ln() } else { 0.0 };
-    WeightedCount { expected, weight, found: of.found, gamma_shape: of.gamma_shape }
+    WeightedObservedAndExpected { expected, weight, found: of.found, gamma_shape: of.gamma_shape }
 }
 
 /// Decides whether a change is detected, from all of its junctions. `normal` is the result of the same change in the
@@ -196,7 +196,7 @@ pub(crate) fn judge_change(
     let changed: u64 = observations.iter().map(|g| g.molecules.num_molecules_with_change()).sum();
     let molecules: u64 = observations.iter().map(|g| g.molecules.num_informative_molecules()).sum();
     let expected: f64 = evidence.iter().map(|e| e.all * e.rate).sum();
-    let cells: Vec<WeightedCount> =
+    let cells: Vec<WeightedObservedAndExpected> =
         evidence.iter().map(|e| weighted_count(e, share.unwrap_or(DEFAULT_ALLELE_FRACTION).max(0.01))).collect();
     let p = weighted_sum_p_value(&cells);
     let [low, high] = binomial_confidence_interval(changed, molecules);
@@ -206,7 +206,7 @@ pub(crate) fn judge_change(
             ChangeVerdict::InNormal
         }
         (0, _) => ChangeVerdict::NotSeen,
-        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_DETECTED_MOLECULES => ChangeVerdict::Found,
+        _ if p <= MAX_DETECTION_P_VALUE && changed >= MIN_MOLECULES_FOR_DETECTION => ChangeVerdict::Found,
         _ => ChangeVerdict::Unsure,
     };
     ChangeResult {
@@ -255,7 +255,7 @@ pub(crate) fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -
         shares.push(share);
         evidence.extend(t.evidence.iter().filter(|e| e.all > 0.0).map(|e| (*e, share)));
     }
-    let cells: Vec<WeightedCount> = evidence.iter().map(|(e, share)| weighted_count(e, *share)).collect();
+    let cells: Vec<WeightedObservedAndExpected> = evidence.iter().map(|(e, share)| weighted_count(e, *share)).collect();
     let p = weighted_sum_p_value(&cells);
     shares.sort_by(f64::total_cmp);
     let median = shares.get(shares.len() / 2).copied().unwrap_or(DEFAULT_ALLELE_FRACTION);
@@ -268,7 +268,7 @@ pub(crate) fn judge_sample(results: &mut [ChangeResult], share: impl Fn(usize) -
         molecules,
         expected: evidence.iter().map(|(e, _)| e.all * e.rate).sum(),
         p,
-        detected: p <= MAX_DETECTION_P_VALUE && changed >= MIN_DETECTED_MOLECULES,
+        detected: p <= MAX_DETECTION_P_VALUE && changed >= MIN_MOLECULES_FOR_DETECTION,
         tumour_fraction: Estimate {
             value: scaled(relative.value),
             low: scaled(relative.low),

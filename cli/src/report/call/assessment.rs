@@ -3,7 +3,7 @@
 use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::identity::Relation;
 use genuma_pair::library::LibraryMetrics;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use genuma_annotate::gene_model::GeneModel;
+use genuma_annotate::gene_model::GenesAndTranscripts;
 use genuma_annotate::gff;
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::{Contig, Reference};
@@ -40,7 +40,7 @@ pub struct MadeGenome {
     #[allow(dead_code, reason = "only one of the two tests reads the files")]
     pub folder: tempfile::TempDir,
     pub genome: Reference,
-    pub model: GeneModel,
+    pub model: GenesAndTranscripts,
 }
 
 /// Where the bases of a coding gene are.

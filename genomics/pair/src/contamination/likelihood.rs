@@ -1,13 +1,14 @@
 //! Likelihood of the site counts, given the contamination share and the somatic changes.
 
-use super::minor_counts::{MinorCountProbabilities, minor_count_probabilities};
-use super::site_rows::DepthRow;
-use super::somatic_spectrum::{NUM_SPECTRUM_SHAPES, SomaticSpectrum};
+use super::minor_counts::{HetAndSomaticCountProbabilities, minor_count_probabilities};
+use super::site_rows::SiteCountsByMinorReads;
+use super::somatic_spectrum::{NUM_SPECTRUM_SHAPES, SomaticSpectrumHypothesis};
 use crate::confidence_interval::{MIN_PROBABILITY_FOR_LOG, MIN_SHARE_FOR_LOG, log_factorials};
 use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::NUM_DEPTH_CLASSES;
 
-/// The sites of a [`DepthRow`] with the same number of reads of the minor allele, and the probabilities of this number.
+/// The sites of a [`SiteCountsByMinorReads`] with the same number of reads of the minor allele, and the probabilities
+/// of this number.
 struct MinorCountCell {
     minor_reads: usize,
     sites: f64,
@@ -48,7 +49,7 @@ pub(super) struct ContaminationLikelihood {
 }
 
 /// For each cell: its probability at sites where the contaminant is heterozygous, and where he is homozygous.
-pub(super) struct ForeignProbabilities(Vec<[f64; 2]>);
+pub(super) struct ForeignAlleleCountProbabilities(Vec<[f64; 2]>);
 
 impl ContaminationLikelihood {
     /// Computes the parts of the likelihood that are independent of the contamination share. `copies` is the duplicate
@@ -57,7 +58,7 @@ impl ContaminationLikelihood {
     /// site of the other sample. `could` is the share of the sites that can be in rows where the other sample has a
     /// read of the minor allele.
     pub(super) fn new(
-        rows: &[DepthRow],
+        rows: &[SiteCountsByMinorReads],
         copies: f64,
         lost: f64,
         seen: f64,
@@ -65,16 +66,16 @@ impl ContaminationLikelihood {
         could: f64,
     ) -> ContaminationLikelihood {
         let logs = log_factorials(NUM_DEPTH_CLASSES);
-        let mut shown: Vec<Option<MinorCountProbabilities>> = (0..NUM_DEPTH_CLASSES).map(|_| None).collect();
+        let mut shown: Vec<Option<HetAndSomaticCountProbabilities>> = (0..NUM_DEPTH_CLASSES).map(|_| None).collect();
         for row in rows {
-            shown[row.depth].get_or_insert_with(|| MinorCountProbabilities::at_depth(row.depth, &logs));
+            shown[row.depth].get_or_insert_with(|| HetAndSomaticCountProbabilities::at_depth(row.depth, &logs));
         }
         let cell = |n: usize, m: usize, sites: f64| {
             let (half, kinds) =
                 shown[n].as_ref().map_or((0.0, [0.0; NUM_SPECTRUM_SHAPES]), |own| (own.het[m], own.somatic[m]));
             MinorCountCell { minor_reads: m, sites, het_probability: half, somatic_probabilities: kinds }
         };
-        let of_row = |row: &DepthRow| {
+        let of_row = |row: &SiteCountsByMinorReads| {
             let seen = row
                 .sites
                 .iter()
@@ -83,8 +84,10 @@ impl ContaminationLikelihood {
             let cells = seen.map(|(m, sites)| cell(row.depth, m, *sites)).collect();
             (row.depth, row.sites.iter().sum(), cells)
         };
-        let usual = |transition: bool| move |row: &&DepthRow| row.is_transition == transition && row.other_reads == 0;
-        let sites = |rows: &[&DepthRow]| rows.iter().flat_map(|row| &row.sites).sum::<f64>();
+        let usual = |transition: bool| {
+            move |row: &&SiteCountsByMinorReads| row.is_transition == transition && row.other_reads == 0
+        };
+        let sites = |rows: &[&SiteCountsByMinorReads]| rows.iter().flat_map(|row| &row.sites).sum::<f64>();
         let error = |transition: bool| {
             let sum = rows.iter().filter(usual(transition)).fold([0.0; 2], |sum, row| {
                 let all: f64 = row.sites.iter().sum();
@@ -94,10 +97,10 @@ impl ContaminationLikelihood {
         };
         let errors = [false, true].map(error);
         let poisson = |mean: f64, m: usize| (m as f64 * mean.max(MIN_SHARE_FOR_LOG).ln() - mean - logs[m]).exp();
-        let alike = |own: &[&DepthRow]| {
-            let DepthRow { is_transition: transition, other_reads: beside, .. } = *own[0];
+        let alike = |own: &[&SiteCountsByMinorReads]| {
+            let SiteCountsByMinorReads { is_transition: transition, other_reads: beside, .. } = *own[0];
             let all = |beside: usize| {
-                let fit = |row: &&DepthRow| row.is_transition == transition && row.other_reads == beside;
+                let fit = |row: &&SiteCountsByMinorReads| row.is_transition == transition && row.other_reads == beside;
                 sites(&rows.iter().filter(fit).collect::<Vec<_>>())
             };
             let share = |beside: usize| all(beside) / (all(0) + all(1));
@@ -110,7 +113,7 @@ impl ContaminationLikelihood {
             let rows = own.iter().map(|row| of_row(row)).collect();
             RowGroup { is_transition: transition, other_reads: beside, foreign_enrichment: foreign, rows }
         };
-        let all: Vec<&DepthRow> = rows.iter().collect();
+        let all: Vec<&SiteCountsByMinorReads> = rows.iter().collect();
         let beside = other > 0.0 && all.iter().any(|row| row.other_reads > 0);
         let alike = all
             .chunk_by(|a, b| (a.is_transition, a.other_reads) == (b.is_transition, b.other_reads))
@@ -129,7 +132,7 @@ impl ContaminationLikelihood {
     }
 
     /// Computes the probability of each cell for alleles of a contaminant with this contamination share.
-    pub(super) fn foreign_probabilities(&self, share: f64) -> ForeignProbabilities {
+    pub(super) fn foreign_allele_count_probabilities(&self, share: f64) -> ForeignAlleleCountProbabilities {
         let each = self.groups.iter().flat_map(|alike| {
             let error = self.error_rates[usize::from(alike.is_transition)];
             alike.rows.iter().flat_map(move |(n, _, cells)| {
@@ -138,7 +141,7 @@ impl ContaminationLikelihood {
                 cells.iter().map(move |cell| [half[cell.minor_reads], whole[cell.minor_reads]])
             })
         });
-        ForeignProbabilities(each.collect())
+        ForeignAlleleCountProbabilities(each.collect())
     }
 
     /// Log-likelihood for the given densities of heterozygous and homozygous foreign sites, somatic changes, and a
@@ -146,9 +149,9 @@ impl ContaminationLikelihood {
     /// sample, or another person.
     pub(super) fn log_likelihood(
         &self,
-        foreign: &ForeignProbabilities,
+        foreign: &ForeignAlleleCountProbabilities,
         densities: [f64; 2],
-        changes: &SomaticSpectrum,
+        changes: &SomaticSpectrumHypothesis,
         error_factor: f64,
     ) -> f64 {
         let of = |same| self.log_likelihood_for_contaminant(foreign, densities, changes, error_factor, same);
@@ -159,9 +162,9 @@ impl ContaminationLikelihood {
     /// Log-likelihood if the contaminant is the one of the other sample (`is_same`), or another person.
     fn log_likelihood_for_contaminant(
         &self,
-        foreign: &ForeignProbabilities,
+        foreign: &ForeignAlleleCountProbabilities,
         [one, both]: [f64; 2],
-        changes: &SomaticSpectrum,
+        changes: &SomaticSpectrumHypothesis,
         error_factor: f64,
         is_same: bool,
     ) -> f64 {

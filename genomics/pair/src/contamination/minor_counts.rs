@@ -4,7 +4,7 @@ use super::somatic_spectrum::NUM_SPECTRUM_SHAPES;
 use crate::confidence_interval::MIN_SHARE_FOR_LOG;
 use crate::contamination_params::CONTAMINATION_PARAMS;
 use crate::site_tally::NUM_MINOR_ALLELE_COUNT_CLASSES;
-use crate::sketch::molecule_count_probabilities;
+use crate::sketch::probabilities_of_counted_molecules;
 
 /// Probability of each counted number of molecules with the minor allele among `n` molecules, each of which has the
 /// allele with probability `p`; the last entry is that of its number or more. Two molecules whose read starts have the
@@ -15,7 +15,7 @@ pub(super) fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64;
     let (own, other) = (p.max(MIN_SHARE_FOR_LOG).ln(), (1.0 - p).ln());
     for k in 0..=n {
         let chance = (logs[n] - logs[k] - logs[n - k] + k as f64 * own + (n - k) as f64 * other).exp();
-        match molecule_count_probabilities().get(k) {
+        match probabilities_of_counted_molecules().get(k) {
             Some(counted) => all.iter_mut().zip(&counted[..=k]).for_each(|(all, counted)| *all += chance * counted),
             None => all[k.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += chance,
         }
@@ -24,15 +24,16 @@ pub(super) fn minor_count_probabilities(n: usize, p: f64, logs: &[f64]) -> [f64;
 }
 
 /// Probabilities of each number of molecules with the minor allele, at one depth.
-pub(super) struct MinorCountProbabilities {
+pub(super) struct HetAndSomaticCountProbabilities {
     /// Probabilities for an allele in half of the molecules, by number of molecules with the allele. `somatic` are
     /// those for a somatic change, also by shape of the somatic spectrum.
     pub(super) het: [f64; NUM_MINOR_ALLELE_COUNT_CLASSES],
     pub(super) somatic: Vec<[f64; NUM_SPECTRUM_SHAPES]>,
 }
 
-impl MinorCountProbabilities {
-    pub(super) fn at_depth(n: usize, logs: &[f64]) -> MinorCountProbabilities {
+impl HetAndSomaticCountProbabilities {
+    /// Computes the probabilities for sites of `n` molecules. `logs[i]` is the natural logarithm of `i!`.
+    pub(super) fn at_depth(n: usize, logs: &[f64]) -> HetAndSomaticCountProbabilities {
         // Subclonal changes have any share of the reads up to that of clonal ones with equal probability.
         const PARTS: usize = CONTAMINATION_PARAMS.num_subclonal_read_fractions;
         let each = CONTAMINATION_PARAMS.somatic_fraction_grid.map(|share| {
@@ -53,6 +54,6 @@ impl MinorCountProbabilities {
             (1.0 - partly) * both[0][m] + partly * both[1][m]
         };
         let kinds = (0..NUM_MINOR_ALLELE_COUNT_CLASSES).map(|m| std::array::from_fn(|i| kind(m, i))).collect();
-        MinorCountProbabilities { het: minor_count_probabilities(n, 0.5, logs), somatic: kinds }
+        HetAndSomaticCountProbabilities { het: minor_count_probabilities(n, 0.5, logs), somatic: kinds }
     }
 }

@@ -7,19 +7,22 @@ use crate::site_tally::{NUM_DEPTH_CLASSES, NUM_MINOR_ALLELE_COUNT_CLASSES, SiteT
 /// number of sites with `m` reads of the minor allele, up to half of the depth and to a fixed maximum. A site counts
 /// once for each base that may be its minor allele. The other sample has `other_reads` reads (0 or 1) of the minor
 /// allele at all of these sites.
-pub(super) struct DepthRow {
+pub(super) struct SiteCountsByMinorReads {
     pub(super) is_transition: bool,
     pub(super) other_reads: usize,
     pub(super) depth: usize,
     pub(super) sites: Vec<f64>,
 }
 
-pub(super) fn collect_undamaged_depth_rows(
+/// Collects the counts of a sample's sites at each usual depth, without substitution classes whose error rate is high
+/// and much above the lowest one, because of damage. Rows where the other sample has one read of the minor allele are
+/// included only if `with_shared`.
+pub(super) fn collect_undamaged_site_counts(
     tally: &SiteTally,
     sample: usize,
     modal_depth: f64,
     with_shared: bool,
-) -> Vec<DepthRow> {
+) -> Vec<SiteCountsByMinorReads> {
     let [shallow, deep] = CONTAMINATION_PARAMS.depth_range;
     let (from, to) = (
         (modal_depth * shallow).max(CONTAMINATION_PARAMS.min_depth) as usize,
@@ -58,7 +61,7 @@ pub(super) fn collect_undamaged_depth_rows(
             let sites = (0..(depth / 2 + 1).min(most))
                 .map(|m| own().map(|class| row(other_reads, *class, depth)[m] as f64).sum())
                 .collect();
-            DepthRow { is_transition: transition, other_reads, depth, sites }
+            SiteCountsByMinorReads { is_transition: transition, other_reads, depth, sites }
         })
         .filter(|row| row.sites.iter().sum::<f64>() > 0.0)
         .collect()

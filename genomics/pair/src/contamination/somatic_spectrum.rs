@@ -9,7 +9,7 @@ pub(super) const NUM_SPECTRUM_SHAPES: usize =
 
 /// A hypothesis about the somatic changes of a sample: their density, and the fractions of the reads that show them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct SomaticSpectrum {
+pub(super) struct SomaticSpectrumHypothesis {
     /// Expected number of somatic changes per examined site. `transition_share` is the share of transitions among them.
     pub(super) density: f64,
     /// Index of the combination of read fraction and subclonal share: index in
@@ -21,15 +21,15 @@ pub(super) struct SomaticSpectrum {
     pub(super) log_prior: f64,
 }
 
-impl SomaticSpectrum {
+impl SomaticSpectrumHypothesis {
     /// The spectrum of a sample without somatic changes.
-    pub(super) const NO_SOMATIC_CHANGES: SomaticSpectrum =
-        SomaticSpectrum { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
+    pub(super) const NO_SOMATIC_CHANGES: SomaticSpectrumHypothesis =
+        SomaticSpectrumHypothesis { density: 0.0, shape: 0, transition_share: 0.5, log_prior: 0.0 };
 }
 
 /// Lists the somatic spectra to try, all with the first transition share of the grid. `heterozygosity` is the share of
 /// the sites at which the person is heterozygous; `is_normal` makes somatic changes less likely.
-pub(super) fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrum> {
+pub(super) fn list_somatic_spectra_to_try(heterozygosity: f64, is_normal: bool) -> Vec<SomaticSpectrumHypothesis> {
     let mut all = Vec::new();
     for sites in CONTAMINATION_PARAMS.somatic_density_grid.map(|of| of * heterozygosity) {
         for kind in 0..NUM_SPECTRUM_SHAPES {
@@ -44,7 +44,7 @@ pub(super) fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<Somat
                 + if is_normal { CONTAMINATION_PARAMS.normal_somatic_log_penalty } else { 0.0 };
             // docs/model/contamination.md (10)
             let prior = -(1.0 + sites / CONTAMINATION_PARAMS.somatic_density_prior_scale).ln() / 2.0 - few;
-            all.push(SomaticSpectrum {
+            all.push(SomaticSpectrumHypothesis {
                 density: sites,
                 shape: kind,
                 transition_share: CONTAMINATION_PARAMS.transition_share_grid[0],
@@ -58,11 +58,11 @@ pub(super) fn somatic_spectra(heterozygosity: f64, is_normal: bool) -> Vec<Somat
 /// Selects the somatic spectra with the highest log-posterior at any of the `N` contamination shares, and the best ones
 /// for each of these shares. `logs` returns the log-posterior of a spectrum at each share.
 pub(super) fn select_likeliest_spectra<const N: usize>(
-    all: Vec<SomaticSpectrum>,
-    logs: impl Fn(&SomaticSpectrum) -> [f64; N],
-) -> Vec<SomaticSpectrum> {
-    let all: Vec<([f64; N], SomaticSpectrum)> = all.into_iter().map(|own| (logs(&own), own)).collect();
-    let mut found: Vec<SomaticSpectrum> = Vec::new();
+    all: Vec<SomaticSpectrumHypothesis>,
+    logs: impl Fn(&SomaticSpectrumHypothesis) -> [f64; N],
+) -> Vec<SomaticSpectrumHypothesis> {
+    let all: Vec<([f64; N], SomaticSpectrumHypothesis)> = all.into_iter().map(|own| (logs(&own), own)).collect();
+    let mut found: Vec<SomaticSpectrumHypothesis> = Vec::new();
     let mut take = |of: &dyn Fn(&[f64; N]) -> f64, most: usize| {
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by(|&a, &b| of(&all[b].0).total_cmp(&of(&all[a].0)));

@@ -4,7 +4,7 @@ use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
 use serde::{Deserialize, Serialize};
 
-use super::overlap::overlap_positions;
+use super::overlap::first_mate_overlap_positions;
 
 /// Number of sequencing cycles that are counted; later cycles are ignored.
 pub(crate) const MAX_COUNTED_CYCLES: usize = 1024;
@@ -17,7 +17,7 @@ pub(crate) const UNITS_PER_EXPECTED_ERROR: f64 = 1e9;
 
 /// Counts of the bases and qualities of one cycle of one mate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CycleTally {
+pub(crate) struct SingleCycleTally {
     /// Number of bases A, C, G, T, and of other letters.
     pub base_counts: [u64; 5],
     /// Sum of the Phred qualities of all bases of the cycle.
@@ -35,8 +35,8 @@ pub(crate) struct CycleTally {
     pub error_halves: u64,
 }
 
-impl CycleTally {
-    fn add(&mut self, other: &CycleTally) {
+impl SingleCycleTally {
+    fn add(&mut self, other: &SingleCycleTally) {
         self.base_counts.iter_mut().zip(other.base_counts).for_each(|(sum, n)| *sum += n);
         self.quality_sum += other.quality_sum;
         self.q30_bases += other.q30_bases;
@@ -47,7 +47,7 @@ impl CycleTally {
     }
 
     /// Number of bases that were read in this cycle, N included.
-    pub fn total_bases(&self) -> u64 {
+    pub fn num_bases_in_cycle(&self) -> u64 {
         self.base_counts.iter().sum()
     }
 }
@@ -89,9 +89,9 @@ impl MateDisagreements {
 
 /// Counts of all cycles of both mates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CycleTallies {
+pub(crate) struct CycleTalliesAndDisagreements {
     /// Counts of each cycle of read 1 and of read 2, from the first cycle on.
-    pub by_mate: [Vec<CycleTally>; 2],
+    pub by_mate: [Vec<SingleCycleTally>; 2],
     /// Disagreements between overlapping mates.
     pub(crate) disagreements: MateDisagreements,
 }
@@ -117,13 +117,13 @@ fn quality_of_letter(letter: u8) -> usize {
     usize::from(letter.saturating_sub(b'!')).min(NUM_QUALITIES - 1)
 }
 
-impl CycleTallies {
+impl CycleTalliesAndDisagreements {
     /// Counts the bases and qualities of a read pair before trimming.
-    pub(crate) fn add_mates(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilityByQuality) {
+    pub(crate) fn count_bases_and_qualities(&mut self, mates: [Mate<'_>; 2], chances: &ErrorProbabilityByQuality) {
         for (cycles, mate) in self.by_mate.iter_mut().zip(mates) {
             let seen = mate.seq.len().min(MAX_COUNTED_CYCLES);
             if cycles.len() < seen {
-                cycles.resize(seen, CycleTally::default());
+                cycles.resize(seen, SingleCycleTally::default());
             }
             for ((cycle, &base), &letter) in cycles.iter_mut().zip(mate.seq).zip(mate.qual) {
                 let quality = quality_of_letter(letter);
@@ -150,7 +150,7 @@ impl CycleTallies {
         let disagreements = &mut self.disagreements;
         disagreements.by_quality.resize(NUM_QUALITIES, [0; 2]);
         let mut wrong = 0;
-        for i in overlap_positions(one.len(), two.len(), fragment) {
+        for i in first_mate_overlap_positions(one.len(), two.len(), fragment) {
             let j = fragment - 1 - i;
             let (a, b) = (one[i], two[j]);
             if a >= 4 || b >= 4 || i.max(j) >= MAX_COUNTED_CYCLES {
@@ -184,9 +184,9 @@ impl CycleTallies {
     }
 
     /// Adds the counts of another thread.
-    pub(crate) fn merge_tallies(&mut self, other: &CycleTallies) {
+    pub(crate) fn merge_tallies(&mut self, other: &CycleTalliesAndDisagreements) {
         for (cycles, others) in self.by_mate.iter_mut().zip(&other.by_mate) {
-            cycles.resize(cycles.len().max(others.len()), CycleTally::default());
+            cycles.resize(cycles.len().max(others.len()), SingleCycleTally::default());
             cycles.iter_mut().zip(others).for_each(|(sum, cycle)| sum.add(cycle));
         }
         self.disagreements.add(&other.disagreements);

@@ -98,7 +98,7 @@ impl DuplicateKeyCounts {
     }
 
     /// Median over all counted pairs of the number of pairs with the same key; 0 without pairs.
-    pub(crate) fn median_pairs_per_key(&self) -> u32 {
+    pub(crate) fn weighted_median_pairs_per_key(&self) -> u32 {
         self_weighted_median(self.keys.values().copied().collect()).unwrap_or(0)
     }
 

@@ -3,7 +3,7 @@
 use genuma_reads::TrimCounts;
 use serde::{Deserialize, Serialize};
 
-use super::cycles::{CycleTally, RANDOM_BASE_ERROR_PROBABILITY, UNITS_PER_EXPECTED_ERROR};
+use super::cycles::{RANDOM_BASE_ERROR_PROBABILITY, SingleCycleTally, UNITS_PER_EXPECTED_ERROR};
 use super::duplicates::{DUPLICATE_KEY_BASES_PER_MATE, DuplicateKeySummary};
 use super::telomere::TELOMERE_MOTIFS;
 use super::{DetailTally, LibraryTally, MAX_TRACKED_LENGTH, overlap};
@@ -59,9 +59,9 @@ pub struct MateMetrics {
 pub struct SingleCycleMetrics {
     /// Mean Phred quality of the bases of this cycle.
     pub quality: f64,
-    /// Share of the bases (before trimming) with Phred quality 30 or more.
+    /// Share of the bases of this cycle (before trimming) with Phred quality 30 or more.
     pub q30: f64,
-    /// Share of the bases (before trimming) that are N.
+    /// Share of the bases of this cycle (before trimming) that are N.
     pub n: f64,
     /// Shares of A, C, G and T among the bases that are not N.
     pub bases: [f64; 4],
@@ -191,7 +191,8 @@ impl SamplePairLibraryMetrics {
         let [normal, tumor] = [0, 1].map(|i| LibraryMetrics::from_tally(tallies[i], trimmed[i], depths[i]));
         let (over, under) = (&tumor.telomeres, &normal.telomeres);
         let same = over.motif.is_some() && over.motif == under.motif;
-        let ratio = || Estimate::from_rate_ratio((over.pairs, tumor.pairs as f64), (under.pairs, normal.pairs as f64));
+        let ratio =
+            || Estimate::ratio_of_event_rates((over.pairs, tumor.pairs as f64), (under.pairs, normal.pairs as f64));
         let telomeres = if same { ratio() } else { None };
         SamplePairLibraryMetrics { normal, tumor, telomeres }
     }
@@ -252,14 +253,14 @@ const MAX_BIASED_CYCLES: usize = 25;
 /// Minimum number of compared bases of a cycle to report its error rate.
 const MIN_COMPARED_BASES: u64 = 1000;
 
-fn mate_metrics(cycles: &[CycleTally], lengths: &[u64]) -> MateMetrics {
+fn mate_metrics(cycles: &[SingleCycleTally], lengths: &[u64]) -> MateMetrics {
     let seen = |&(_, &n): &(usize, &u64)| n > 0;
     let all = || lengths.iter().enumerate().filter(seen).map(|(length, _)| length as u64);
     let most_frequent =
         lengths.iter().enumerate().max_by_key(|&(length, n)| (*n, length)).map_or(0, |(length, _)| length);
     let lengths = [all().min().unwrap_or(0), most_frequent as u64, all().max().unwrap_or(0)];
-    let sum = |of: fn(&CycleTally) -> u64| cycles.iter().map(of).sum::<u64>();
-    let bases = sum(CycleTally::total_bases);
+    let sum = |of: fn(&SingleCycleTally) -> u64| cycles.iter().map(of).sum::<u64>();
+    let bases = sum(SingleCycleTally::num_bases_in_cycle);
     MateMetrics {
         lengths,
         quality: proportion(sum(|c| c.quality_sum), bases).map(rounded),
@@ -270,13 +271,13 @@ fn mate_metrics(cycles: &[CycleTally], lengths: &[u64]) -> MateMetrics {
     }
 }
 
-fn base_shares(cycle: &CycleTally) -> [f64; 4] {
+fn base_shares(cycle: &SingleCycleTally) -> [f64; 4] {
     let known: u64 = cycle.base_counts[..4].iter().sum();
     [0, 1, 2, 3].map(|base| cycle.base_counts[base] as f64 / known.max(1) as f64)
 }
 
-fn cycle_metrics(cycle: &CycleTally) -> SingleCycleMetrics {
-    let of = |n: u64| rounded(proportion(n, cycle.total_bases()).unwrap_or(0.0));
+fn cycle_metrics(cycle: &SingleCycleTally) -> SingleCycleMetrics {
+    let of = |n: u64| rounded(proportion(n, cycle.num_bases_in_cycle()).unwrap_or(0.0));
     SingleCycleMetrics {
         quality: of(cycle.quality_sum),
         q30: of(cycle.q30_bases),
@@ -293,17 +294,17 @@ fn rounded_rate(x: f64) -> f64 {
 
 /// Returns the number of cycles at the start of the reads up to the last biased one: a cycle whose base composition
 /// differs from that of later cycles.
-fn biased_start(cycles: &[CycleTally]) -> usize {
-    let mut later = CycleTally::default();
+fn biased_start(cycles: &[SingleCycleTally]) -> usize {
+    let mut later = SingleCycleTally::default();
     for cycle in cycles.iter().skip(MAX_BIASED_CYCLES).take(2 * MAX_BIASED_CYCLES) {
         later.base_counts.iter_mut().zip(cycle.base_counts).for_each(|(sum, n)| *sum += n);
     }
-    if later.total_bases() == 0 {
+    if later.num_bases_in_cycle() == 0 {
         return 0;
     }
     let later_shares = base_shares(&later);
-    let biased = |cycle: &CycleTally| {
-        let chance = BIAS_DEVIATIONS * (MAX_BASE_VARIANCE / cycle.total_bases().max(1) as f64).sqrt();
+    let biased = |cycle: &SingleCycleTally| {
+        let chance = BIAS_DEVIATIONS * (MAX_BASE_VARIANCE / cycle.num_bases_in_cycle().max(1) as f64).sqrt();
         base_shares(cycle)
             .iter()
             .zip(later_shares)
@@ -368,7 +369,7 @@ fn quality_calibration(detail: &DetailTally) -> f64 {
     }
 }
 
-fn cycle_error_rate(cycle: &CycleTally, calibration: f64) -> f64 {
+fn cycle_error_rate(cycle: &SingleCycleTally, calibration: f64) -> f64 {
     match cycle.compared_bases {
         MIN_COMPARED_BASES.. => cycle.error_halves as f64 / 2.0 / cycle.compared_bases as f64,
         _ => (cycle.expected_errors as f64 / UNITS_PER_EXPECTED_ERROR / cycle.usable_bases.max(1) as f64 * calibration)

@@ -78,7 +78,7 @@ fn is_tandem_repeat(seed: u32) -> bool {
 
 /// Positions of the first mate that overlap the second mate, for mates of `one` and `two` bases in a fragment of
 /// `fragment` bases: position `i` overlaps position `fragment - 1 - i` of the second mate.
-pub(crate) fn overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
+pub(crate) fn first_mate_overlap_positions(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize> {
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
@@ -88,7 +88,7 @@ const MIN_GOOD_QUALITY_CHAR: u8 = b'!' + 20;
 /// Whether the mates agree in their overlap: at most one base in eight differs, and at most one in 25 of the good
 /// bases, plus one. The second limit rejects false overlaps of repeat copies, which differ in good bases too.
 fn do_mates_agree([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
-    let facing = overlap_positions(one.len(), two.len(), fragment);
+    let facing = first_mate_overlap_positions(one.len(), two.len(), fragment);
     if facing.len() < MIN_OVERLAP_BASES {
         return false;
     }

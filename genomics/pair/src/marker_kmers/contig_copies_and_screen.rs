@@ -106,9 +106,9 @@ pub struct SequenceDetectionInSample {
     pub note: String,
 }
 
-/// Total numbers of reads and k-mers of a sample, which convert marker counts to numbers of reads.
+/// Number of reads of a sample and mean number of k-mers per read, which convert marker counts to numbers of reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReadAndKmerTotals {
+pub struct ReadCountAndKmersPerRead {
     /// Number of reads, both mates of a pair counted.
     pub num_reads: f64,
     /// Mean number of k-mers per read.
@@ -190,9 +190,9 @@ fn is_sex_chromosome(name: &str, sex: &str) -> bool {
 const MIN_RATIO_CHANGE: f64 = 0.1;
 
 impl ContigCopiesAndScreen {
-    /// Computes copy numbers and screen results from the marker counts of both samples. `reads` are the total numbers
-    /// of reads and k-mers of the normal and the tumour.
-    pub fn from_tally(tally: &MarkerTally, reads: [ReadAndKmerTotals; 2]) -> ContigCopiesAndScreen {
+    /// Computes copy numbers and screen results from the marker counts of both samples. `reads` are the numbers of
+    /// reads of the normal and the tumour, with their k-mers per read.
+    pub fn from_marker_tally(tally: &MarkerTally, reads: [ReadCountAndKmersPerRead; 2]) -> ContigCopiesAndScreen {
         let kinds = |screened: bool| {
             tally
                 .sequences
@@ -360,7 +360,7 @@ const MIN_TRACE_READS: f64 = 1.5;
 /// of reads. With a lower ratio only a part of the sequence is reported as present. Chosen.
 const MIN_BREADTH_SHARE: f64 = 0.2;
 
-fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2]) -> ScreenResult {
+fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadCountAndKmersPerRead; 2]) -> ScreenResult {
     let kmers: u64 = screened.iter().map(|s| s.kmers).sum();
     let marks: u64 = screened.iter().map(|s| s.markers + s.shared_markers).sum();
     let searched = screened.iter().filter(|s| s.markers >= MIN_SCREEN_MARKERS);
@@ -392,7 +392,7 @@ fn build_screen(screened: &[&SequenceMarkerCounts], reads: [ReadAndKmerTotals; 2
 fn detect_in_sample(
     sequence: &SequenceMarkerCounts,
     sample: usize,
-    reads: ReadAndKmerTotals,
+    reads: ReadCountAndKmersPerRead,
 ) -> SequenceDetectionInSample {
     let seen = &sequence.count_histograms[sample];
     let (marks, kmers) = (sequence.markers.max(1) as f64, sequence.kmers.max(1) as f64);

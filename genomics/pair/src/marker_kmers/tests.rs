@@ -5,7 +5,7 @@ use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
 use genuma_reads::dna::reverse_complement;
 
-use super::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
+use super::contig_copies_and_screen::{ContigCopiesAndScreen, ReadCountAndKmersPerRead};
 use super::*;
 
 const K: u32 = 31;
@@ -34,7 +34,8 @@ fn roots(reads: &[(usize, Vec<u8>)]) -> Vec<RootCounters> {
     let mut roots = HashMap::<u64, [[u32; 2]; 16]>::new();
     for (sample, read) in reads {
         for (_, kmer) in kmers(read, K) {
-            let key = kmer_key_on_strand(kmer.forward, K).min(kmer_key_on_strand(kmer.reverse, K));
+            let key =
+                root_first_kmer_key_on_strand(kmer.forward, K).min(root_first_kmer_key_on_strand(kmer.reverse, K));
             roots.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
         }
     }
@@ -52,11 +53,11 @@ fn reads(seq: &[u8], depth: f64, sample: usize, random: &mut Random, out: &mut V
 
 fn evaluate(markers: &MarkerKmers, all: &[(usize, Vec<u8>)]) -> ContigCopiesAndScreen {
     roots(all).iter().for_each(|root| markers.record_root_counts(root));
-    let of = |sample| ReadAndKmerTotals {
+    let of = |sample| ReadCountAndKmersPerRead {
         num_reads: all.iter().filter(|(s, _)| *s == sample).count() as f64,
         kmers_per_read: 120.0,
     };
-    ContigCopiesAndScreen::from_tally(&markers.take_recorded_counts(), [of(0), of(1)])
+    ContigCopiesAndScreen::from_marker_tally(&markers.take_recorded_counts(), [of(0), of(1)])
 }
 
 #[test]
@@ -155,7 +156,8 @@ fn tallies_of_partitions_add_up_and_other_markers_are_refused() {
         let mut counters = HashMap::<u64, [[u32; 2]; 16]>::new();
         for (sample, read) in &all {
             for (_, kmer) in kmers(read, k) {
-                let key = kmer_key_on_strand(kmer.forward, k).min(kmer_key_on_strand(kmer.reverse, k));
+                let key =
+                    root_first_kmer_key_on_strand(kmer.forward, k).min(root_first_kmer_key_on_strand(kmer.reverse, k));
                 counters.entry(key >> 4).or_default()[(key & 15) as usize][*sample] += 1;
             }
         }

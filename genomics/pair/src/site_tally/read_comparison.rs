@@ -4,7 +4,7 @@ use genuma_kmers::RootCounters;
 
 /// Depth of a root in both samples together from which its reads are no longer compared two by two. Deeper roots show
 /// the genotypes themselves. Chosen.
-pub const READ_COMPARISON_DEPTH_LIMIT: u32 = 48;
+pub const MIN_DEPTH_WITHOUT_READ_COMPARISON: u32 = 48;
 
 /// Number of comparisons of two reads that contain the same root, and number of comparisons in which they differ. The
 /// two reads are of different molecules, so they are not mates.

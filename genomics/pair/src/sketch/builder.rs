@@ -7,8 +7,8 @@ use genuma_kmers::run_with_widest_simd;
 use genuma_reads::ReadPair;
 use genuma_reads::packed_bases::PackedBases;
 
-use super::count_table::{BufferedKmer, CountTable, EMPTY_KEY, KmerCount};
-use super::mate_kmers::{collect_kmers, hash_read_starts};
+use super::count_table::{BufferedKmer, CountTable, EMPTY_KEY, KmerKeyAndCounts};
+use super::mate_kmers::{append_sampled_kmer_keys, hash_read_starts};
 use super::params::SketchParams;
 use super::pattern::PatternScan;
 use super::{KmerSketch, hash_key};
@@ -95,7 +95,7 @@ impl SketchBuilder {
         for shard in &self.shards {
             let mut own = lock(shard);
             let (before, num_slots) = (own.len, own.slots.len());
-            own.resize_and_retain(num_slots, |key| self.params.level_of_key(key) >= level);
+            own.resize_and_retain(num_slots, |key| self.params.sampling_level_of_key(key) >= level);
             self.num_kmers.fetch_sub(before - own.len, Relaxed);
         }
     }
@@ -109,12 +109,12 @@ impl SketchBuilder {
                 self.retain_level(other.level);
             }
         }
-        let mut by_shard: Vec<Vec<KmerCount>> = vec![Vec::new(); NUM_SHARDS];
+        let mut by_shard: Vec<Vec<KmerKeyAndCounts>> = vec![Vec::new(); NUM_SHARDS];
         for piece in other.counts.chunks(1 << 16) {
             piece.iter().for_each(|count| by_shard[shard_index(count.0)].push(*count));
             for (shard, counts) in by_shard.iter_mut().enumerate() {
                 self.add_to_shard(shard, |own, level| {
-                    counts.retain(|(key, _)| other.level >= level || self.params.level_of_key(*key) >= level);
+                    counts.retain(|(key, _)| other.level >= level || self.params.sampling_level_of_key(*key) >= level);
                     own.add_counts(counts);
                 });
                 counts.clear();
@@ -146,7 +146,7 @@ fn shard_index(key: u64) -> usize {
 #[derive(Debug)]
 pub struct SketchWriter<'a> {
     builder: &'a SketchBuilder,
-    /// Sampling level that all buffered k-mers have at least.
+    /// Minimum sampling level of the buffered k-mers.
     level: u32,
     /// For each shard the k-mers that are not yet added to it.
     buffers: Vec<[BufferedKmer; BUFFERED_PER_SHARD]>,
@@ -165,13 +165,13 @@ impl SketchWriter<'_> {
         }
         let params = &self.builder.params;
         self.keys.clear();
-        self.scan.scan_pair(pair.mates.map(|mate| mate.seq.len()), packed, params.root_bases(), level);
+        self.scan.scan_pair(pair.mates.map(|mate| mate.seq.len()), packed, params.num_root_bases(), level);
         let (fitting, found) = (self.scan.matches_by_mate(), &mut self.keys);
         run_with_widest_simd(
             #[inline(always)]
             || {
                 for ((mate, packed), fit) in pair.mates.into_iter().zip(packed).zip(fitting) {
-                    collect_kmers(mate, packed, params, level, fit, found);
+                    append_sampled_kmer_keys(mate, packed, params, level, fit, found);
                 }
             },
         );
@@ -203,7 +203,7 @@ impl SketchWriter<'_> {
     fn set_sampling_level(&mut self, level: u32) {
         let params = self.builder.params;
         for (held, filled) in self.buffers.iter_mut().zip(&mut self.buffer_lens) {
-            *filled = retain_in_front(&mut held[..*filled], |key| params.level_of_key(key) >= level);
+            *filled = retain_in_front(&mut held[..*filled], |key| params.sampling_level_of_key(key) >= level);
         }
         self.level = level;
     }
@@ -225,8 +225,11 @@ impl SketchWriter<'_> {
         let (fit, params) = (self.level, self.builder.params);
         let held = &mut self.buffers[shard][..std::mem::take(&mut self.buffer_lens[shard])];
         self.builder.add_to_shard(shard, |own, level| {
-            let kept =
-                if level > fit { retain_in_front(held, |key| params.level_of_key(key) >= level) } else { held.len() };
+            let kept = if level > fit {
+                retain_in_front(held, |key| params.sampling_level_of_key(key) >= level)
+            } else {
+                held.len()
+            };
             own.add_buffered_kmers(&held[..kept]);
         });
     }

@@ -3,21 +3,21 @@
 use genuma_kmers::prefetch;
 
 use super::hash_key;
-use super::molecules::PairCount;
+use super::molecules::PairAndMoleculeCount;
 
 /// A k-mer key with its counts in the normal and in the tumour. The key has the canonical root in the upper bits, then
 /// the base before the root (2 bits) and the base after the root (2 bits).
-pub(super) type KmerCount = (u64, [PairCount; 2]);
+pub(super) type KmerKeyAndCounts = (u64, [PairAndMoleculeCount; 2]);
 
 /// A k-mer that is not yet in the table: its key, and the word `sample << 5 | b`, where b is the bit number for
-/// [`PairCount::start_bits`].
+/// [`PairAndMoleculeCount::start_bits`].
 pub(super) type BufferedKmer = (u64, u32);
 
 /// Hash table of k-mer counts with open addressing. Insertions come in groups, so that their slots can be prefetched
 /// together.
 #[derive(Debug, Default)]
 pub(super) struct CountTable {
-    pub(super) slots: Vec<KmerCount>,
+    pub(super) slots: Vec<KmerKeyAndCounts>,
     pub(super) len: usize,
 }
 
@@ -36,7 +36,7 @@ impl CountTable {
 
     /// Returns the counts of a k-mer, after inserting it if it is new. The table must have a free slot.
     #[inline(always)]
-    fn get_or_insert(&mut self, key: u64) -> &mut [PairCount; 2] {
+    fn get_or_insert(&mut self, key: u64) -> &mut [PairAndMoleculeCount; 2] {
         let mut at = self.slot_index(key);
         while self.slots[at].0 != key {
             if self.slots[at].0 == EMPTY_KEY {
@@ -60,7 +60,8 @@ impl CountTable {
 
     /// Moves the k-mers for which `kept` returns true to a new table of `num_slots` slots and drops the others.
     pub(super) fn resize_and_retain(&mut self, num_slots: usize, kept: impl Fn(u64) -> bool) {
-        let before = std::mem::replace(&mut self.slots, vec![(EMPTY_KEY, <[PairCount; 2]>::default()); num_slots]);
+        let before =
+            std::mem::replace(&mut self.slots, vec![(EMPTY_KEY, <[PairAndMoleculeCount; 2]>::default()); num_slots]);
         self.len = 0;
         for (key, seen) in before.into_iter().filter(|(key, _)| *key != EMPTY_KEY && kept(*key)) {
             *self.get_or_insert(key) = seen;
@@ -80,16 +81,17 @@ impl CountTable {
         self.reserve(held.len());
         held.iter().for_each(|(key, _)| self.prefetch_slot(*key));
         for &(key, who) in held {
-            self.get_or_insert(key)[(who >> 5) as usize & 1].merge_pair_count(PairCount::of_one_pair(u64::from(who)));
+            self.get_or_insert(key)[(who >> 5) as usize & 1]
+                .merge_count(PairAndMoleculeCount::of_one_pair(u64::from(who)));
         }
     }
 
     /// Adds counts of k-mers of both samples to those in the table.
-    pub(super) fn add_counts(&mut self, counts: &[KmerCount]) {
+    pub(super) fn add_counts(&mut self, counts: &[KmerKeyAndCounts]) {
         self.reserve(counts.len());
         counts.iter().for_each(|(key, _)| self.prefetch_slot(*key));
         for (key, seen) in counts {
-            self.get_or_insert(*key).iter_mut().zip(seen).for_each(|(a, b)| a.merge_pair_count(*b));
+            self.get_or_insert(*key).iter_mut().zip(seen).for_each(|(a, b)| a.merge_count(*b));
         }
     }
 }

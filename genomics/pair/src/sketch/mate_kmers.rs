@@ -22,7 +22,7 @@ pub(super) fn hash_read_starts(pair: &ReadPair<'_>, packed: [PackedBases<'_>; 2]
 /// Appends the keys of the k-mers of a mate whose bases have good quality and whose sampling level is at least `level`.
 /// `matches` has one bit per base for the k-mers whose roots match the pattern.
 #[inline(always)]
-pub(super) fn collect_kmers(
+pub(super) fn append_sampled_kmer_keys(
     mate: Mate<'_>,
     packed: PackedBases<'_>,
     params: &SketchParams,
@@ -30,7 +30,7 @@ pub(super) fn collect_kmers(
     matches: &[u64],
     keys: &mut Vec<u64>,
 ) {
-    let (k, root) = (params.k as usize, params.root_bases());
+    let (k, root) = (params.k as usize, params.num_root_bases());
     let Some(last) = mate.seq.len().checked_sub(k) else { return };
     let asked = level.min(PATTERN_BITS).min(root as u32 / 2);
     for (word, matches) in matches.iter().enumerate().take(last / 64 + 1) {
@@ -44,14 +44,15 @@ pub(super) fn collect_kmers(
             let one = matches.leading_zeros();
             matches ^= 1 << (63 - one);
             let here = start + one as usize;
-            let (key, turns) = canonical_key(packed.word_from_base(here) >> (2 * (WORD_BASES - k)), params.k);
+            let (key, turns) =
+                canonical_key_and_is_palindrome(packed.word_from_base(here) >> (2 * (WORD_BASES - k)), params.k);
             keys[n] = key;
-            let mut good = has_min_quality(&mate.qual[here..here + k], params.min_quality) & !turns;
+            let mut good = has_kmer_min_quality(&mate.qual[here..here + k], params.min_quality) & !turns;
             if packed.has_non_acgt {
                 good &= mate.seq[here..here + k].iter().all(|&base| dna::encode_base(base) < 4);
             }
             if level > asked {
-                good &= params.level_of_key(key) >= level;
+                good &= params.sampling_level_of_key(key) >= level;
             }
             n += usize::from(good);
         }
@@ -62,7 +63,7 @@ pub(super) fn collect_kmers(
 /// Whether the base qualities of a k-mer (`qual`: Phred + 33) reach the minimum for inner bases and the minimum for its
 /// first and last base.
 #[inline(always)]
-pub(super) fn has_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
+pub(super) fn has_kmer_min_quality(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     let [Some(first), Some(last)] = [qual.first(), qual.last()] else { return false };
     let inside = match (qual.first_chunk(), qual.last_chunk()) {
         // The two chunks of 16 letters overlap.
@@ -90,7 +91,7 @@ fn is_every_letter_at_least(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
 /// Returns the key of a k-mer on the strand on which its root is canonical, and whether the root is its own reverse
 /// complement. Such k-mers are not used, because their strand is undefined.
 #[inline(always)]
-pub(super) fn canonical_key(kmer: u64, k: u32) -> (u64, bool) {
+pub(super) fn canonical_key_and_is_palindrome(kmer: u64, k: u32) -> (u64, bool) {
     let bases = k - 2;
     let (first, last) = (kmer >> (2 * (k - 1)), kmer & 3);
     let root = (kmer >> 2) & kmer_mask(bases);

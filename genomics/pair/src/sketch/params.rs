@@ -26,7 +26,7 @@ const SMALL_GENOME_KMERS: usize = 40_960_000;
 
 impl SketchParams {
     /// Length of a root in bases, k−2.
-    pub(super) fn root_bases(&self) -> usize {
+    pub(super) fn num_root_bases(&self) -> usize {
         self.k as usize - 2
     }
 
@@ -46,8 +46,8 @@ impl SketchParams {
     /// Highest sampling level at which a k-mer is kept: number of leading bits of the pattern that its root matches; if
     /// all bits match, plus the number of leading zero bits of a hash of the root.
     #[inline(always)]
-    pub(super) fn level_of_key(&self, key: u64) -> u32 {
-        let (root, bases) = (key >> 4, self.root_bases());
+    pub(super) fn sampling_level_of_key(&self, key: u64) -> u32 {
+        let (root, bases) = (key >> 4, self.num_root_bases());
         let strong = |at: usize| (root >> (2 * at) ^ root >> (2 * at + 1)) & 1;
         let inner = bases / 2;
         for i in 0..PATTERN_BITS.min(inner as u32) {

@@ -4,7 +4,7 @@ use genuma_kmers::encode::pack;
 use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, ReadPair, dna};
 
-use super::mate_kmers::{canonical_key, has_min_quality, hash_read_starts};
+use super::mate_kmers::{canonical_key_and_is_palindrome, has_kmer_min_quality, hash_read_starts};
 use super::molecules::MAX_MOLECULES_IN_PROBABILITY_TABLE;
 use super::pattern::PATTERN_BITS;
 use super::*;
@@ -17,13 +17,13 @@ fn molecule_count_matrix_matches_random_starts() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         seed >> 40
     };
-    for (molecules, chances) in molecule_count_probabilities().iter().enumerate() {
+    for (molecules, chances) in probabilities_of_counted_molecules().iter().enumerate() {
         let mut seen = [0u32; MAX_MOLECULES_IN_PROBABILITY_TABLE + 1];
         const TRIES: u32 = 20_000;
         for _ in 0..TRIES {
-            let mut all = PairCount::default();
-            (0..molecules).for_each(|_| all.merge_pair_count(PairCount::of_one_pair(begin())));
-            seen[all.num_molecules().unwrap() as usize] += 1;
+            let mut all = PairAndMoleculeCount::default();
+            (0..molecules).for_each(|_| all.merge_count(PairAndMoleculeCount::of_one_pair(begin())));
+            seen[all.num_molecules_if_few_bits().unwrap() as usize] += 1;
         }
         for (told, (seen, chance)) in seen.into_iter().zip(chances).enumerate() {
             let (seen, most) = (f64::from(seen) / f64::from(TRIES), 0.001 + 5.0 * (chance / f64::from(TRIES)).sqrt());
@@ -78,11 +78,11 @@ fn sketch_contains_matching_roots_once_per_pair() {
         let params =
             SketchParams { k, min_quality: [20, 30], max_kmers_small_genome: usize::MAX, max_kmers: usize::MAX };
         // Expected counts from the letters.
-        let mut expected: BTreeMap<u64, [PairCount; 2]> = BTreeMap::new();
+        let mut expected: BTreeMap<u64, [PairAndMoleculeCount; 2]> = BTreeMap::new();
         for (i, mates) in pairs.iter().enumerate() {
             let keys = |seq: &Vec<u8>| -> Vec<u64> {
                 seq.windows(k as usize)
-                    .map(|w| canonical_key(pack(w).unwrap(), k))
+                    .map(|w| canonical_key_and_is_palindrome(pack(w).unwrap(), k))
                     .filter(|key| !key.1)
                     .map(|key| key.0)
                     .collect()
@@ -95,8 +95,8 @@ fn sketch_contains_matching_roots_once_per_pair() {
             let [a, b] = mates.each_ref().map(|seq| Mate { seq, qual: &[] });
             let [one, two] = mates.each_ref().map(|seq| packed(seq));
             let once = hash_read_starts(&ReadPair { name: b"p", mates: [b, a] }, [two.packed(), one.packed()]);
-            let once = PairCount::of_one_pair(once);
-            own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].merge_pair_count(once));
+            let once = PairAndMoleculeCount::of_one_pair(once);
+            own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].merge_count(once));
         }
         let whole = sampled(&pairs, &[70; 100], params);
         assert_eq!((whole.level, whole.counts.len()), (0, expected.len()));
@@ -108,16 +108,17 @@ fn sketch_contains_matching_roots_once_per_pair() {
         ]) {
             let params = SketchParams { max_kmers_small_genome: few, max_kmers: most, ..params };
             let part = sampled(&pairs, &[70; 100], params);
-            let fits: Vec<_> = expected.iter().filter(|(key, _)| params.level_of_key(**key) >= part.level).collect();
+            let fits: Vec<_> =
+                expected.iter().filter(|(key, _)| params.sampling_level_of_key(**key) >= part.level).collect();
             assert!(part.counts.iter().map(|(key, count)| (key, count)).eq(fits.iter().copied()), "{few} {most}");
-            let fit = |level| expected.keys().filter(|key| params.level_of_key(**key) >= level).count();
+            let fit = |level| expected.keys().filter(|key| params.sampling_level_of_key(**key) >= level).count();
             assert!(part.counts.len() <= params.max_kmers_at_level(part.level));
             assert!((0..part.level).all(|level| fit(level) > params.max_kmers_at_level(level)), "as many as have room");
             // In another order, and in two shards.
             let turned: Vec<_> = pairs.iter().rev().cloned().collect();
             assert_eq!(pairs.len() % 2, 0);
             let other = sampled(&turned, &[70; 100], params);
-            let swapped = |c: &(u64, [PairCount; 2])| (c.0, [c.1[1], c.1[0]]);
+            let swapped = |c: &(u64, [PairAndMoleculeCount; 2])| (c.0, [c.1[1], c.1[0]]);
             assert!(other.level == part.level && other.counts.iter().map(swapped).eq(part.counts.clone()));
             let together = SketchBuilder::empty(params);
             for shard in [&pairs[..100], &pairs[100..]] {
@@ -140,7 +141,7 @@ fn positions_of_matching_roots_are_found() {
             &mut fit,
         );
         for (at, root) in seq.windows(bases as usize).enumerate() {
-            let fits = params.level_of_key(pack(root).unwrap() << 4) >= level.min(PATTERN_BITS).min(bases / 2);
+            let fits = params.sampling_level_of_key(pack(root).unwrap() << 4) >= level.min(PATTERN_BITS).min(bases / 2);
             assert_eq!(fit[at / 64] << (at % 64) >> 63 == 1, fits, "{bases} {level} {at}");
         }
     }
@@ -152,8 +153,8 @@ fn both_strands_match_equally_and_poor_bases_do_not_count() {
         SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: usize::MAX, max_kmers: usize::MAX };
     let seq = random(3_000, 5);
     let levels = |seq: &[u8]| -> Vec<u32> {
-        let keys = seq.windows(31).map(|w| canonical_key(pack(w).unwrap(), 31));
-        keys.map(|(key, _)| params.level_of_key(key)).collect()
+        let keys = seq.windows(31).map(|w| canonical_key_and_is_palindrome(pack(w).unwrap(), 31));
+        keys.map(|(key, _)| params.sampling_level_of_key(key)).collect()
     };
     let (here, mut there) = (levels(&seq), levels(&dna::reverse_complement(&seq)));
     there.reverse();
@@ -177,7 +178,7 @@ fn both_strands_match_equally_and_poor_bases_do_not_count() {
         let mut qual = vec![33 + 30; length];
         qual[at] = letter;
         let wanted = if at == 0 || at == length - 1 { 30 } else { 20 };
-        assert_eq!(has_min_quality(&qual, [20, 30]), letter - 33 >= wanted, "{length} {at} {letter}");
+        assert_eq!(has_kmer_min_quality(&qual, [20, 30]), letter - 33 >= wanted, "{length} {at} {letter}");
     }
 }
 

@@ -4,9 +4,9 @@
 use genuma_pair::assay::RandomOrFixedEnds;
 use genuma_pair::library::LibraryTally;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::MarkerTally;
-use genuma_pair::marker_kmers::contig_copies_and_screen::{ContigCopiesAndScreen, ReadAndKmerTotals};
+use genuma_pair::marker_kmers::contig_copies_and_screen::{ContigCopiesAndScreen, ReadCountAndKmersPerRead};
 use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use genuma_reads::packed_reads::PackedReadBlockIndex;
 use genuma_reads::{TUMOUR_SAMPLE, TrimCounts};
@@ -281,10 +281,11 @@ impl CountingUnit<'_> {
             let num_reads = (2 * tallies[i].num_pairs()) as f64;
             let mean_length = tallies[i].num_bases() as f64 / num_reads.max(1.0);
             let kmers_per_read = (mean_length + 1.0 - f64::from(self.params.k)).max(1.0);
-            ReadAndKmerTotals { num_reads, kmers_per_read }
+            ReadCountAndKmersPerRead { num_reads, kmers_per_read }
         });
-        let mut known = markers
-            .map_or_else(ContigCopiesAndScreen::default, |marks| ContigCopiesAndScreen::from_tally(&marks, reads));
+        let mut known = markers.map_or_else(ContigCopiesAndScreen::default, |marks| {
+            ContigCopiesAndScreen::from_marker_tally(&marks, reads)
+        });
         if !self.samples.has_normal() {
             // Copy numbers and sex are those of the normal and of the tumour relative to it.
             known.karyotype = None;

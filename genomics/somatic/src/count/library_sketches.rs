@@ -1,8 +1,8 @@
 //! k-mer sketches and library models, which the first pass over the reads makes.
 
-use genuma_pair::assay::{AssayHints, RandomOrFixedEnds};
+use genuma_pair::assay::{GivenAssayAndGenomeSize, RandomOrFixedEnds};
 use genuma_pair::library::LibraryTally;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::sketch::KmerSketch;
 use genuma_pair::sketches_per_tumour::SketchBuilders;
 
@@ -17,7 +17,11 @@ pub(super) struct LibrarySketches {
 
 impl LibrarySketches {
     /// Finishes the sketches and estimates the library models. `tallies` has the library statistics of all samples.
-    pub(super) fn new(tallies: &[LibraryTally], sketches: &SketchBuilders, context: &AssayHints) -> LibrarySketches {
+    pub(super) fn new(
+        tallies: &[LibraryTally],
+        sketches: &SketchBuilders,
+        context: &GivenAssayAndGenomeSize,
+    ) -> LibrarySketches {
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
             SamplePairLibraryProperties::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)

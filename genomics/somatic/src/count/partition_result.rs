@@ -1,7 +1,7 @@
 //! Result of counting one partition of the k-mers, and merging of several.
 
 use genuma_kmers::Partition;
-use genuma_pair::library_model::SamplePairLibraryProperties;
+use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_pair::marker_kmers::MarkerTally;
 use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use serde::{Deserialize, Serialize};

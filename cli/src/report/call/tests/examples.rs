@@ -3,7 +3,7 @@
 use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::contamination::ContaminationEstimate;
 use genuma_pair::copy_number::{CopyNumberProfile, ProfileSegment};
-use genuma_pair::coverage::CoverageMetrics;
+use genuma_pair::depth_and_evenness::CoverageMetrics;
 use genuma_pair::identity::{IdentityResult, Relation};
 use genuma_pair::library::metrics::{LibraryMetrics, SingleCycleMetrics};
 use genuma_pair::marker_kmers::contig_copies_and_screen::{

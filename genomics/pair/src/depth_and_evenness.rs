@@ -33,7 +33,7 @@ const LOW_DEPTH_DIVISOR: f64 = 5.0;
 
 impl CoverageMetrics {
     /// Computes the coverage of a sample (0: normal, 1: tumour). `root_bases` is the length of a root in bases, k−2.
-    pub fn from_tally(tally: &SiteTally, sample: usize, root_bases: u32) -> CoverageMetrics {
+    pub fn from_site_tally(tally: &SiteTally, sample: usize, root_bases: u32) -> CoverageMetrics {
         let modal_depth = estimate_modal_depth(&tally.depth_histograms[sample]);
         let max_depth = ((modal_depth * 2.0) as usize).clamp(1, NUM_DEPTH_CLASSES - 1);
         let within = || tally.depth_histograms[sample].iter().enumerate().take(max_depth + 1);

@@ -4,7 +4,7 @@
 use genuma_kmers::RootCounters;
 use serde::{Deserialize, Serialize};
 
-use crate::assay::{AssayDecision, AssayEvidence, AssayHints, RandomOrFixedEnds};
+use crate::assay::{AssayDecision, AssayEvidence, GivenAssayAndGenomeSize, RandomOrFixedEnds};
 use crate::error_threshold::{MAX_RATE_OF_SPECIFIC_WRONG_BASE, min_count_above_expected_errors};
 use crate::library::LibraryTally;
 use crate::modal_depth::self_weighted_median;
@@ -58,18 +58,18 @@ impl SamplePairLibraryProperties {
     pub fn from_tallies_and_sketch(
         tallies: [&LibraryTally; 2],
         sketch: &KmerSketch,
-        context: &AssayHints,
+        context: &GivenAssayAndGenomeSize,
     ) -> SamplePairLibraryProperties {
         let [normal, tumour] = [0, 1].map(|sample| {
             let (depth, tally) = (median_depth(sketch, sample), tallies[sample]);
-            let pairs_per_fragment = tally.median_pairs_per_fragment();
+            let pairs_per_fragment = tally.weighted_median_pairs_per_fragment();
             let shape = AssayEvidence {
                 depth,
                 bases: tally.num_bases(),
                 pairs_per_fragment,
                 nucleosomes: tally.nucleosome_pattern(),
             };
-            let assay = AssayDecision::from_evidence(&shape, context);
+            let assay = AssayDecision::decide_unless_given(&shape, context);
             SampleLibraryProperties {
                 fragment_ends: assay.assay.random_or_fixed_ends(),
                 assay,
@@ -248,7 +248,7 @@ mod tests {
         SamplePairLibraryProperties::from_tallies_and_sketch(
             [&tallies[0], &tallies[1]],
             &builder.take_sketch(),
-            &AssayHints::default(),
+            &GivenAssayAndGenomeSize::default(),
         )
     }
 
