@@ -124,7 +124,7 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
     let found = find_devices();
     let (mut names, mut devices, mut measured) = (Vec::new(), Vec::new(), Vec::new());
     for described in found.devices.iter().filter(|device| can_count_kmers(device)) {
-        let opened = Device::open(described, &trial).and_then(|parts| {
+        let opened = Device::open_whole_or_in_parts(described, &trial).and_then(|parts| {
             let rates = parts.iter().map(measure_device_rates).collect::<Result<Vec<_>, _>>()?;
             Ok((parts, rates))
         });
@@ -185,7 +185,7 @@ fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
     let (mut opened, mut why) = (Vec::new(), Vec::new());
     let mut names = Vec::new();
     for described in chosen {
-        match Device::open(described, &trial) {
+        match Device::open_whole_or_in_parts(described, &trial) {
             Ok(parts) => {
                 names.extend(parts.iter().map(|part| part.description().name.clone()));
                 opened.extend(parts);

@@ -151,7 +151,7 @@ fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
     let found = device_list::find_devices();
     let (mut devices, mut missing) = (Vec::new(), found.missing);
     for described in &found.devices {
-        let opened = Device::open(described, &DeviceTestSettings::default());
+        let opened = Device::open_whole_or_in_parts(described, &DeviceTestSettings::default());
         match opened.and_then(|parts| parts.iter().map(measure_device_rates).collect::<Result<Vec<_>, _>>()) {
             Ok(measured) => devices.extend(measured.into_iter().map(|rates| DeviceProfile {
                 name: described.name.clone(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use genuma_dictionary::{Dictionary, SequenceKmerLookup, is_dictionary_file};
-use genuma_flash::{CachedTable, LookupResults, Table, TableOptions};
+use genuma_flash::{CachedTable, LookupResults, Table, TableOpenOptions};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, without_empty_lanes};
 use tracing::info;
@@ -74,7 +74,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
-    let table = Table::open(&args.table, &TableOptions::default())?;
+    let table = Table::open(&args.table, &TableOpenOptions::default())?;
     let Some(note) =
         TableNote::parse_note(table.note()).filter(|note| note.value_bytes_per_kmer() == table.value_bytes())
     else {
@@ -87,7 +87,7 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let twentieth = || {
         CachedTable::cache_bytes_for_entries(table.len().div_ceil(TABLE_ENTRIES_PER_CACHE_ENTRY), table.value_bytes())
     };
-    let cached = CachedTable::allocate(&table, args.cache.unwrap_or_else(twentieth))?;
+    let cached = CachedTable::allocate_cache_for_table(&table, args.cache.unwrap_or_else(twentieth))?;
     let mut lookup =
         KmerLookup { cached, note: &note, threads, answers: LookupResults::new(), num_looked_up: 0, num_found: 0 };
     let (mut batch, mut positions, mut keys) = (ReadBatch::new(), Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     }
     out.flush()?;
     let (num_looked_up, num_found) = (lookup.num_looked_up, lookup.num_found);
-    let (remembered, room) = (lookup.cached.num_hits(), lookup.cached.capacity_entries());
+    let (remembered, room) = (lookup.cached.num_cache_hits(), lookup.cached.cache_capacity_entries());
     info!(
         "{num_looked_up} k-mers looked up, {num_found} found, {remembered} of them in the cache, which has room for {room}"
     );

@@ -540,7 +540,7 @@ fn combine_ranges(
             for (table, scan) in scans.iter().enumerate() {
                 let piece = &mut entries[table];
                 piece.remove_all_entries();
-                scan.unpack_entries(&slot.raw_pages[table], &shares[table].first_kmers, piece)?;
+                scan.check_and_unpack_pages(&slot.raw_pages[table], &shares[table].first_kmers, piece)?;
                 ranges[table] = merge::entry_range_of_kmers(piece, low, high);
             }
             feed.return_slot(slot);

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 TopologyJson { topology, devices: found }
             ))?
         ),
-        false => topology.format_table() + &found.as_ref().map_or_else(String::new, devices_table),
+        false => topology.format_topology() + &found.as_ref().map_or_else(String::new, devices_table),
     };
     logging::print_result(text)
 }

@@ -215,7 +215,7 @@ fn profile(topology: Topology, path: &Path) {
         host: Some("model".into()),
         unix_time_s: None,
     };
-    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})
         .expect("a profile");
     profile.write_json(&mut fs::File::create(path).expect("a file")).expect("a profile");
 }

@@ -31,7 +31,7 @@ fn profile(folder: &Path) -> PathBuf {
         host,
         unix_time_s: None,
     };
-    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+    let profile = measure_profile(machine, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})
         .expect("a profile");
     let path = folder.join("earlier.json");
     profile.write_json(fs::File::create(&path).expect("a file")).expect("room");

@@ -409,7 +409,7 @@ fn descriptions_of_machines_fit_their_schema() {
         host: None,
         unix_time_s: None,
     };
-    let profile = measure_profile(description, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+    let profile = measure_profile(description, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})
         .expect("a profile");
     let mut written = Vec::new();
     profile.write_json(&mut written).expect("memory");

@@ -233,9 +233,9 @@ fn in_version_2(table: &Path) -> PathBuf {
         ..TableSpec::new(scan.value_bytes(), scan.len())
     };
     let mut writer = TableWriter::create(&path, spec).expect("a table");
-    let (mut batch, mut walk) = (EntryBatch::<u8>::default(), scan.entry_batch_reader(100).expect("memory"));
+    let (mut batch, mut walk) = (EntryBatch::<u8>::default(), scan.new_entry_batch_reader(100).expect("memory"));
     loop {
-        walk.next_batch(&mut batch).expect("entries");
+        walk.read_next_batch(&mut batch).expect("entries");
         if batch.keys.is_empty() {
             break;
         }

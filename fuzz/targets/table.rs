@@ -1,7 +1,7 @@
 //! Opens and reads a table file on flash: the result is sorted entries or an error, whatever the file.
 #![no_main]
 
-use genuma_flash::{LookupResults, PageReadMethod, Table, TableOptions};
+use genuma_flash::{LookupResults, PageReadMethod, Table, TableOpenOptions};
 use genuma_fuzz::InputFile;
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use libfuzzer_sys::fuzz_target;
@@ -36,9 +36,9 @@ fuzz_target!(|bytes: &[u8]| {
     let bytes = if seal & 1 == 1 { with_valid_checksums(bytes.to_vec()) } else { bytes.to_vec() };
     let input = InputFile::new("table", &bytes);
     let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
-    let options = TableOptions { access: PageReadMethod::Pread, placement, ..TableOptions::default() };
+    let options = TableOpenOptions { access: PageReadMethod::Pread, placement, ..TableOpenOptions::default() };
     let Ok(table) = Table::open(input.path(), &options) else { return };
-    let Ok(mut entries) = table.entry_reader() else { return };
+    let Ok(mut entries) = table.new_entry_reader() else { return };
     let mut keys = Vec::new();
     while let Ok(Some((key, value))) = entries.next_entry() {
         assert_eq!(value.len(), table.value_bytes());

@@ -2,7 +2,7 @@
 //! has.
 #![no_main]
 
-use genuma_flash::{LookupResults, PageReadMethod, Table, TableOptions, TableSpec, TableWriter};
+use genuma_flash::{LookupResults, PageReadMethod, Table, TableOpenOptions, TableSpec, TableWriter};
 use genuma_fuzz::InputFile;
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ const FIRST_KEY: std::ops::Range<usize> = 8..16;
 
 /// The file of a table with one entry, whose key is 0, and `samples` counts.
 fn table_of_one_page(input: &InputFile, samples: usize) -> Vec<u8> {
-    let spec = TableSpec { filter_bits: 0, ..TableSpec::with_counts(samples, 1) };
+    let spec = TableSpec { filter_bits: 0, ..TableSpec::new_for_counts(samples, 1) };
     let mut writer = TableWriter::create(input.path(), spec).expect("a table");
     writer.push_entry(0, &vec![1; 4 * samples], 0).expect("an entry");
     writer.finish_and_publish().expect("a table");
@@ -40,9 +40,9 @@ fuzz_target!(|bytes: &[u8]| {
     file[CONTENT..PAGE].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(input.path(), &file).expect("/dev/shm can be written");
     let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
-    let options = TableOptions { access: PageReadMethod::Pread, placement, ..TableOptions::default() };
+    let options = TableOpenOptions { access: PageReadMethod::Pread, placement, ..TableOpenOptions::default() };
     let table = Table::open(input.path(), &options).expect("only the page is unusual");
-    let mut entries = table.entry_reader().expect("memory");
+    let mut entries = table.new_entry_reader().expect("memory");
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     while let Ok(Some((key, value))) = entries.next_entry() {
         keys.push(key);

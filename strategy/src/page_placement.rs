@@ -114,7 +114,7 @@ impl PagePlacement {
     pub(crate) fn is_index_on_requested_nodes(&self, policy: &MemoryPolicy, nodes: &IdSet) -> bool {
         let all: u64 = self.index.values().sum();
         let share = |bytes: u64| bytes as f64 / all.max(1) as f64;
-        let named = policy.nodes();
+        let named = policy.named_nodes();
         let on = |node: u32| share(self.index.get(&node).copied().unwrap_or(0));
         let within = |nodes: &IdSet| nodes.iter().map(on).sum::<f64>() >= 1.0 - MISPLACED_TOLERANCE;
         if all == 0 {

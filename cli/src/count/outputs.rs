@@ -94,7 +94,7 @@ pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Resul
         hot_entries,
         min_entries_per_hot_entry: KMERS_PER_HOT_KMER,
         note: bytes,
-        ..TableSpec::with_counts(note.samples.len(), max_kmers)
+        ..TableSpec::new_for_counts(note.samples.len(), max_kmers)
     })
 }
 
@@ -107,13 +107,13 @@ fn write_table(
 ) -> anyhow::Result<WrittenKmerTotals> {
     let entries = sorted.num_kept_kmers();
     let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
-    sorted.spill_to_shrink_memory_to(memory.saturating_sub(spec.max_memory_bytes()))?;
+    sorted.spill_to_shrink_memory_to(memory.saturating_sub(spec.max_writing_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
         writer.push_entry(kmer, note.encode_kmer_counts(counts), weight).map_err(anyhow::Error::from)
     })?;
-    let (written, file) = writer.finish_unpublished()?;
+    let (written, file) = writer.finish_without_publishing()?;
     set.add_file(file);
     Ok(WrittenKmerTotals { kmers: entries, bytes: written.file_bytes })
 }

@@ -92,10 +92,10 @@ fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictio
 fn fill_dictionary(spec: DictionarySpec, scan: &TablePageReader, num_samples: usize) -> anyhow::Result<Dictionary> {
     let kept_counts = spec.num_samples;
     let mut builder = DictionaryBuilder::with_spec(spec)?;
-    let mut reader = scan.entry_batch_reader(PAGES_PER_BATCH as usize)?;
+    let mut reader = scan.new_entry_batch_reader(PAGES_PER_BATCH as usize)?;
     let mut batch = EntryBatch::<u32>::default();
     loop {
-        reader.next_batch(&mut batch)?;
+        reader.read_next_batch(&mut batch)?;
         if batch.keys.is_empty() {
             return Ok(builder.build()?);
         }

@@ -86,7 +86,7 @@ impl TableCursor {
         let num_read = self.first_kmers.len() as u64;
         if num_read <= self.max_pages && self.next_page + num_read < self.num_pages {
             let from = self.next_page + num_read;
-            scan.read_first_keys(
+            scan.read_first_keys_of_pages(
                 from..(from + RANGES_PER_INDEX_READ * self.max_pages).min(self.num_pages),
                 &mut self.first_kmers,
             )?;
@@ -141,8 +141,8 @@ mod tests {
                 for (table, share) in stretch.table_pages.iter().enumerate() {
                     assert!(share.pages.end - share.pages.start <= steps[table]);
                     let mut piece = EntryBatch::<u32>::default();
-                    scans[table].read_pages(share.pages.clone(), &mut raw).expect("read");
-                    scans[table].unpack_entries(&raw, &share.first_kmers, &mut piece).expect("whole");
+                    scans[table].read_unchecked_pages(share.pages.clone(), &mut raw).expect("read");
+                    scans[table].check_and_unpack_pages(&raw, &share.first_kmers, &mut piece).expect("whole");
                     found[table]
                         .extend_from_slice(&piece.keys[entry_range_of_kmers(&piece, stretch.low, stretch.high)]);
                 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use genuma_flash::EntryBatch;
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 use super::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
 

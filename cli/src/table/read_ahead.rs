@@ -132,7 +132,7 @@ impl<'a> KmerRangeQueue<'a> {
             }
             drop(state);
             let parts = self.scans.iter().zip(&mut slot.raw_pages).zip(&slot.kmer_range.table_pages);
-            let read = parts.map(|((scan, raw), share)| scan.read_pages(share.pages.clone(), raw));
+            let read = parts.map(|((scan, raw), share)| scan.read_unchecked_pages(share.pages.clone(), raw));
             let read = read.collect::<Result<(), Error>>();
             state = self.lock();
             self.store_read_result(&mut state, number, read.map(|()| slot));

@@ -58,7 +58,7 @@ pub(crate) fn write_output<T>(
         KmerOutput::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
             let done = writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
-            let (written, file) = writer.finish_unpublished()?;
+            let (written, file) = writer.finish_without_publishing()?;
             Ok((done, UnpublishedFile { file, kmers: written.entries }))
         }
         KmerOutput::Text(path) => {
@@ -145,7 +145,7 @@ impl ThreadWriter<'_, '_> {
     /// Completes the output of this thread. No more ranges can be written with it.
     pub(crate) fn finish_thread_output(self) {
         if let ThreadWriter::Table(hand) = self {
-            hand.merge_into_table();
+            hand.merge_filter_and_hot_entries();
         }
     }
 }

@@ -18,10 +18,10 @@ fn build(scan: &TablePageReader, k: u32, num_samples: usize, kept: usize) -> any
     let (num_kmers, memory_bytes) = (scan.len(), 64 << 30);
     let spec = DictionarySpec { k, num_kmers, num_samples: kept, note: Vec::new(), memory_bytes };
     let mut builder = DictionaryBuilder::with_spec(spec)?;
-    let mut reader = scan.entry_batch_reader(256)?;
+    let mut reader = scan.new_entry_batch_reader(256)?;
     let mut batch = EntryBatch::<u32>::default();
     loop {
-        reader.next_batch(&mut batch)?;
+        reader.read_next_batch(&mut batch)?;
         if batch.keys.is_empty() {
             return Ok(builder.build()?);
         }
@@ -90,10 +90,10 @@ fn measure_lookups(dictionary: &Dictionary, scan: &TablePageReader, reads: Optio
     let k = dictionary.k();
     // Present k-mers: some of all pages, in random order, on random strands.
     let mut keys = Vec::new();
-    let mut reader = scan.entry_batch_reader(256)?;
+    let mut reader = scan.new_entry_batch_reader(256)?;
     let mut batch = EntryBatch::<u32>::default();
     let one_in = (scan.len() as usize / NUM_LOOKUPS).max(1);
-    while reader.next_batch(&mut batch).is_ok() && !batch.keys.is_empty() {
+    while reader.read_next_batch(&mut batch).is_ok() && !batch.keys.is_empty() {
         keys.extend(batch.keys.iter().copied().step_by(one_in));
     }
     let mut numbers = random_numbers(1);

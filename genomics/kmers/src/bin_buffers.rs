@@ -1,7 +1,7 @@
 //! Buffers of one thread in front of the bins. The thread collects records of a bin and appends them together, so it
 //! locks the bin once for many records.
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
 use crate::Error;
 use crate::bins::Bins;

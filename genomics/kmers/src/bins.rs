@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 use genuma_work::spill::{LocalCopyOfObjectRange, SpillBlock, SpillFile};
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@
 //! A small table has one slot per hash. A super-k-mer that occurred more than once keeps its slot; one that occurred
 //! once, probably with an error, is replaced.
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
 use crate::superkmer::SuperKmerRecord;
 

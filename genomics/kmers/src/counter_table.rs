@@ -5,7 +5,7 @@
 
 mod count_totals;
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
 use crate::encode::kmer_mask;
 use crate::superkmer::MAX_KMERS_PER_RECORD;

@@ -145,7 +145,7 @@ impl Devices {
 
     /// Whether the threads leave all possible work to the devices (for tests).
     pub(crate) fn has_exclusive_device(&self) -> bool {
-        self.devices.iter().any(|device| device.works_alone())
+        self.devices.iter().any(|device| device.takes_all_work_from_host_threads())
     }
 
     fn add_device_bin(&self) {

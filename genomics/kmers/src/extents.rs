@@ -132,7 +132,8 @@ impl ExtentPool {
         let mut shares = vec![0; nodes.num_nodes()];
         (0..max_open + max_full).for_each(|i| shares[nodes.node_of_bin(i)] += 1);
         let slabs = shares.into_iter().enumerate();
-        let slabs = slabs.map(|(node, extents)| Slab::reserve(extent_bytes, extents, nodes.os_node_id(node)));
+        let slabs =
+            slabs.map(|(node, extents)| Slab::reserve_address_space(extent_bytes, extents, nodes.os_node_id(node)));
         let slabs = slabs.collect::<Result<_, _>>()?;
         Ok(Arc::new(Self { extent_bytes, nodes, slabs, free_full_extents: AtomicUsize::new(max_full), spill }))
     }

@@ -56,7 +56,7 @@ use genuma_reads::{Lane, ReadEstimate, ReadPair};
 
 pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{CountingTimesWithAndWithoutDevices, Devices, estimate_times_with_and_without_devices};
-pub use genuma_machine::processor::{prefetch, run_with_widest_simd};
+pub use genuma_machine::simd_and_prefetch::{prefetch, run_with_widest_simd};
 pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeThreadsAndMemory;
 pub use partition::{BinGrid, CountedOrTooLarge, MAX_PARTITIONS, Partition, count_all_partitions};

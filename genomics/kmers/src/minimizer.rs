@@ -1,7 +1,7 @@
 //! Finds the minimizer of each root of a sequence: the smallest hash of the canonical m-mers of the root. It is the
 //! same on both strands.
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16};
 
 /// Length m of minimizers for k-mers of length `k`: 11 from k = 24 on, about half a root for smaller k.

@@ -5,7 +5,7 @@
 //! minimizers and 120 k-mers, and minimizers are found with vector instructions. So one filter query covers seven
 //! k-mers, and no k-mer is missed.
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 use genuma_reads::packed_bases::PackedBases;
 use genuma_reads::{Mate, dna};
 

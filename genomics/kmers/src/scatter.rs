@@ -7,7 +7,7 @@ mod fpga_process;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, PairBatch};
 

@@ -3,7 +3,7 @@
 //! A record starts with a byte that holds the sample in its three highest bits and the number of k-mers minus one in
 //! the others. The bases follow, four per byte, the first in the highest bits; unused bits of the last byte are zero.
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, mask_of_bits_after};
 use genuma_reads::{Mate, dna};
 

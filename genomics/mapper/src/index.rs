@@ -313,7 +313,7 @@ impl<'a> IndexView<'a> {
     /// Prefetches the cache line of a bucket, so that the later lookup does not wait for memory.
     #[inline(always)]
     pub(crate) fn prefetch_bucket(&self, address: BucketAndTag) {
-        genuma_machine::processor::prefetch(&self.buckets[address.bucket as usize]);
+        genuma_machine::simd_and_prefetch::prefetch(&self.buckets[address.bucket as usize]);
     }
 
     /// Passes the content of all slots with the seed's tag to `each`. Some of them may belong to other seeds with the
@@ -372,7 +372,7 @@ impl<'a> IndexView<'a> {
     #[inline(always)]
     pub(crate) fn prefetch_position_list(&self, at: u32) {
         if let Some(first) = self.lists.get(at as usize) {
-            genuma_machine::processor::prefetch(first);
+            genuma_machine::simd_and_prefetch::prefetch(first);
         }
     }
 
@@ -382,10 +382,10 @@ impl<'a> IndexView<'a> {
     pub(crate) fn prefetch_reference_bases(&self, at: u64, length: usize) {
         let last = (at as usize + length) / BASES_PER_WORD;
         if let (Some(one), Some(two)) = (self.words.get(at as usize / BASES_PER_WORD), self.words.get(last)) {
-            genuma_machine::processor::prefetch(one);
+            genuma_machine::simd_and_prefetch::prefetch(one);
             // Prefetching a line again that is being loaded costs time.
-            if !genuma_machine::processor::start_in_same_cache_line(one, two) {
-                genuma_machine::processor::prefetch(two);
+            if !genuma_machine::simd_and_prefetch::do_both_start_in_same_cache_line(one, two) {
+                genuma_machine::simd_and_prefetch::prefetch(two);
             }
         }
     }

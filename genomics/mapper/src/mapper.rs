@@ -11,7 +11,7 @@ mod placement_list;
 
 use std::ops::Range;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 use crate::bases::{PackedReadBatch, low_bits_of_range_in_word};
 use crate::diagonal::Diagonal;

@@ -377,7 +377,7 @@ impl OccupiedCells {
 
 #[cfg(test)]
 mod tests {
-    use genuma_machine::processor::SimdLevel;
+    use genuma_machine::simd_and_prefetch::SimdLevel;
     use genuma_reads::dna::reverse_complement;
 
     use super::*;

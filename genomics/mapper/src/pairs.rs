@@ -5,7 +5,7 @@ mod pair_report;
 mod read_report;
 mod rescue;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 use crate::diagonal::Diagonal;
 use crate::gapped::GappedJob;

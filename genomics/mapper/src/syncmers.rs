@@ -120,7 +120,7 @@ impl SyncmerFinder {
 
 #[cfg(test)]
 mod tests {
-    use genuma_machine::processor::SimdLevel;
+    use genuma_machine::simd_and_prefetch::SimdLevel;
 
     use super::*;
     use crate::bases::PackedReadBatch;
@@ -151,8 +151,8 @@ mod tests {
         for length in (0..400).chain([5000]) {
             let mut packed = PackedReadBatch::default();
             packed.push_read(&random(length, length as u64));
-            let found = seeds(packed.read_strand(0, false).words, length, SimdLevel::available_levels()[0]);
-            for &vectors in SimdLevel::available_levels() {
+            let found = seeds(packed.read_strand(0, false).words, length, SimdLevel::available_simd_levels()[0]);
+            for &vectors in SimdLevel::available_simd_levels() {
                 assert_eq!(seeds(packed.read_strand(0, false).words, length, vectors), found);
             }
             let mut turned = seeds(packed.read_strand(0, true).words, length, SimdLevel::widest_available());

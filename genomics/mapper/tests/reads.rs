@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_mapper::bases::{BASE_LETTERS, is_acgt};
 use genuma_mapper::gapped::{CIGAR_DELETION, CIGAR_INSERTION, CIGAR_MATCH};
 use genuma_mapper::index::{Error, Index, IndexView, ReferenceBuilder, build_and_write_index};
@@ -322,7 +322,7 @@ fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
             mapped += told.0.iter().filter(|(_, pieces)| !pieces.is_empty()).count();
         }
         for (vectors, pieces) in
-            SimdLevel::available_levels().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK])
+            SimdLevel::available_simd_levels().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK])
         {
             let other = told(&reads, paired, &options, *vectors, pieces);
             for (i, (other, first)) in other.iter().zip(&first).enumerate() {

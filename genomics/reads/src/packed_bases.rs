@@ -1,6 +1,6 @@
 //! Reads as two-bit base codes: one code per byte, and packed into 64-bit words.
 
-use genuma_machine::processor::run_with_widest_simd;
+use genuma_machine::simd_and_prefetch::run_with_widest_simd;
 
 use crate::dna;
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use genuma_machine::processor::run_with_widest_simd;
+use genuma_machine::simd_and_prefetch::run_with_widest_simd;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

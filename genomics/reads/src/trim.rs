@@ -6,7 +6,7 @@
 //! searched for as well, because low-quality mates may differ too much to show the overlap. Nothing is removed from
 //! the start or the middle of a read.
 
-use genuma_machine::processor::run_with_widest_simd;
+use genuma_machine::simd_and_prefetch::run_with_widest_simd;
 use serde::{Deserialize, Serialize};
 
 use crate::dna;

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use genuma_flash::{EntryBatch, Error, LookupResults, Table, TableOptions, TablePageReader};
+use genuma_flash::{EntryBatch, Error, LookupResults, Table, TableOpenOptions, TablePageReader};
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
@@ -76,7 +76,7 @@ impl PanelOfNormals {
         let scan = TablePageReader::open(&self.table)?;
         let beside_pages = scan.file_bytes().saturating_sub((1 + scan.num_pages()) * 4096);
         let normals = if beside_pages <= memory {
-            let table = Table::open(&self.table, &TableOptions::default())?;
+            let table = Table::open(&self.table, &TableOpenOptions::default())?;
             look_up_by_key(&table, &kmers, threads)?
         } else {
             look_up_by_scan(&scan, &kmers)?
@@ -103,7 +103,7 @@ fn decode_normals(value: &[u8]) -> u16 {
 fn look_up_by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u16>, Error> {
     let (mut normals, mut answers) = (Vec::with_capacity(kmers.len()), LookupResults::new());
     for some in kmers.chunks(KMERS_PER_LOOKUP) {
-        table.get_many(some, threads, READS_IN_FLIGHT, &mut answers)?;
+        table.get_many_with_threads(some, threads, READS_IN_FLIGHT, &mut answers)?;
         normals.extend(answers.iter().map(|found| found.map_or(0, decode_normals)));
     }
     Ok(normals)
@@ -111,10 +111,10 @@ fn look_up_by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u1
 
 fn look_up_by_scan(scan: &TablePageReader, kmers: &[u64]) -> Result<Vec<u16>, Error> {
     let (mut normals, mut piece) = (vec![0; kmers.len()], EntryBatch::<u32>::default());
-    let mut walk = scan.entry_batch_reader(PAGES_PER_READ)?;
+    let mut walk = scan.new_entry_batch_reader(PAGES_PER_READ)?;
     let mut next = 0;
     while next < kmers.len() {
-        walk.next_batch(&mut piece)?;
+        walk.read_next_batch(&mut piece)?;
         let Some(&last) = piece.keys.last() else { break };
         let mut at = 0;
         while let Some(&kmer) = kmers.get(next).filter(|&&kmer| kmer <= last) {

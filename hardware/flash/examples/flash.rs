@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use genuma_flash::{
-    EntryBatch, LookupResults, PageEncoding, PageReadMethod, Table, TableOptions, TablePageReader, TableSpec,
+    EntryBatch, LookupResults, PageEncoding, PageReadMethod, Table, TableOpenOptions, TablePageReader, TableSpec,
     TableWriter,
 };
 
@@ -71,7 +71,8 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
         "pread" => PageReadMethod::Pread,
         other => bail!("no access '{other}': io_uring, libaio or pread"),
     };
-    let table = Table::open(path, &TableOptions { access, load_hot_entries: false, ..TableOptions::default() })?;
+    let table =
+        Table::open(path, &TableOpenOptions { access, load_hot_entries: false, ..TableOpenOptions::default() })?;
     let entries = table.len();
     let look_up = |thread: u64| -> Result<(u64, u64)> {
         let mut reader = table.new_reader(depth)?;
@@ -108,7 +109,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
 }
 
 fn absent(path: &str, count: u64) -> Result<()> {
-    let table = Table::open(path, &TableOptions::default())?;
+    let table = Table::open(path, &TableOpenOptions::default())?;
     let mut reader = table.new_reader(128)?;
     let keys: Vec<u64> = (0..count).map(|i| key(mix(i) % table.len(), table.len()) | 1).collect();
     let mut results = LookupResults::new();
@@ -129,7 +130,7 @@ fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
         writer.push_entry(key(number, entries), &[], 0)?;
     }
     writer.finish_and_publish()?;
-    let table = Table::open(path, &TableOptions { access: PageReadMethod::Memory, ..TableOptions::default() })?;
+    let table = Table::open(path, &TableOpenOptions { access: PageReadMethod::Memory, ..TableOpenOptions::default() })?;
     println!("{:?}", table.memory_bytes_by_part());
     let mut reader = table.new_reader(1)?;
     let mut results = LookupResults::new();
@@ -151,7 +152,7 @@ fn memory(path: &str, entries: u64, count: u64) -> Result<()> {
 
 /// Looks up random keys on flash, with 128 reads in flight. Describes the rate, the CPU time and the page reads.
 fn measure_flash_lookups(path: &str, entry: impl Fn(u64) -> u64) -> Result<String> {
-    let table = Table::open(path, &TableOptions::default())?;
+    let table = Table::open(path, &TableOpenOptions::default())?;
     let (mut reader, mut results) = (table.new_reader(128)?, LookupResults::new());
     let (before, begin, mut calls) = (cpu()?, Instant::now(), 0);
     let mut made = Duration::ZERO;
@@ -182,15 +183,15 @@ fn measure_counts(path: &str, spec: TableSpec, entries: &EntryBatch<u32>) -> Res
     let written = writer.finish_and_publish()?;
     let write_ns = ns(cpu()? - before, n);
     let (scan, mut batch) = (TablePageReader::open(path)?, EntryBatch::<u32>::default());
-    let (before, mut walk) = (cpu()?, scan.entry_batch_reader(256)?);
+    let (before, mut walk) = (cpu()?, scan.new_entry_batch_reader(256)?);
     let mut sum = 0_u64;
     loop {
-        walk.next_batch(&mut batch)?;
+        walk.read_next_batch(&mut batch)?;
         let Some(last) = batch.keys.last() else { break };
         sum = sum.wrapping_add(*last);
     }
     let scan_ns = ns(cpu()? - before, n);
-    let table = Table::open(path, &TableOptions { access: PageReadMethod::Memory, ..TableOptions::default() })?;
+    let table = Table::open(path, &TableOpenOptions { access: PageReadMethod::Memory, ..TableOpenOptions::default() })?;
     let mut reader = table.new_reader(1)?;
     let (mut results, mut lookup_ns) = (LookupResults::new(), [0.0; 2]);
     for (absent, lookup_ns) in lookup_ns.iter_mut().enumerate() {
@@ -221,9 +222,9 @@ fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
     let scan = TablePageReader::open(path)?;
     let counts = scan.value_bytes() / 4;
     let mut entries = EntryBatch::<u32>::default();
-    let (mut batch, mut walk) = (EntryBatch::default(), scan.entry_batch_reader(256)?);
+    let (mut batch, mut walk) = (EntryBatch::default(), scan.new_entry_batch_reader(256)?);
     loop {
-        walk.next_batch(&mut batch)?;
+        walk.read_next_batch(&mut batch)?;
         if batch.keys.is_empty() {
             break;
         }
@@ -232,7 +233,7 @@ fn counts(path: &str, folder: &str, rounds: usize) -> Result<()> {
     }
     for _ in 0..rounds {
         for encoding in [PageEncoding::Fixed, PageEncoding::Compact] {
-            let spec = TableSpec { encoding, ..TableSpec::with_counts(counts, entries.keys.len() as u64) };
+            let spec = TableSpec { encoding, ..TableSpec::new_for_counts(counts, entries.keys.len() as u64) };
             measure_counts(&format!("{folder}/measured"), spec, &entries)?;
         }
     }

@@ -6,7 +6,7 @@
 //! last passed it (clock algorithm, Corbató 1968, one clock per set).
 
 use genuma_machine::placement::{self, PlacedSlice};
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
 use crate::error::Error;
 use crate::hash::{hash_key, map_hash_to_range};
@@ -114,7 +114,7 @@ pub struct CachedTable<'t> {
     missed_keys: Vec<u64>,
     missed_numbers: Vec<usize>,
     missed_results: LookupResults,
-    num_hits: u64,
+    num_cache_hits: u64,
 }
 
 impl<'t> CachedTable<'t> {
@@ -129,7 +129,7 @@ impl<'t> CachedTable<'t> {
     ///
     /// # Errors
     /// There is no memory on the requested nodes.
-    pub fn allocate(table: &'t Table, bytes: u64) -> Result<CachedTable<'t>, Error> {
+    pub fn allocate_cache_for_table(table: &'t Table, bytes: u64) -> Result<CachedTable<'t>, Error> {
         let memory = |source| Error::NotEnoughMemory { path: table.path.clone(), source };
         let kept = CacheSets::new(table, bytes).map_err(memory)?;
         let (left, numbers, looked_up) = (Vec::new(), Vec::new(), LookupResults::new());
@@ -139,24 +139,25 @@ impl<'t> CachedTable<'t> {
             missed_keys: left,
             missed_numbers: numbers,
             missed_results: looked_up,
-            num_hits: 0,
+            num_cache_hits: 0,
         })
     }
 
     /// Number of entries that the cache can hold.
-    pub fn capacity_entries(&self) -> u64 {
+    pub fn cache_capacity_entries(&self) -> u64 {
         (self.cache.keys.len() * ENTRIES_PER_SET) as u64
     }
 
     /// Number of keys that were found in the cache so far.
-    pub fn num_hits(&self) -> u64 {
-        self.num_hits
+    pub fn num_cache_hits(&self) -> u64 {
+        self.num_cache_hits
     }
 
-    /// Looks up many keys, first in the cache, then with [`Table::get_many`], and adds the entries found to the cache.
+    /// Looks up many keys, first in the cache, then with [`Table::get_many_with_threads`], and adds the entries found
+    /// to the cache.
     ///
     /// # Errors
-    /// As for [`Table::get_many`]; the results are then undefined.
+    /// As for [`Table::get_many_with_threads`]; the results are then undefined.
     pub fn get_many(
         &mut self,
         keys: &[u64],
@@ -165,7 +166,7 @@ impl<'t> CachedTable<'t> {
         results: &mut LookupResults,
     ) -> Result<(), Error> {
         if self.cache.keys.is_empty() {
-            return self.table.get_many(keys, threads, depth, results);
+            return self.table.get_many_with_threads(keys, threads, depth, results);
         }
         let mut room = results.reset_for_keys(keys.len(), self.table.value_bytes());
         self.missed_keys.clear();
@@ -186,8 +187,8 @@ impl<'t> CachedTable<'t> {
                 }
             }
         }
-        self.num_hits += (keys.len() - self.missed_keys.len()) as u64;
-        self.table.get_many(&self.missed_keys, threads, depth, &mut self.missed_results)?;
+        self.num_cache_hits += (keys.len() - self.missed_keys.len()) as u64;
+        self.table.get_many_with_threads(&self.missed_keys, threads, depth, &mut self.missed_results)?;
         for ((&key, &number), answer) in
             self.missed_keys.iter().zip(&self.missed_numbers).zip(self.missed_results.iter())
         {

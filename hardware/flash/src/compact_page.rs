@@ -7,7 +7,7 @@
 //! are stored in a fixed width. A flag of one bit may stand for the most frequent count, and larger counts are stored
 //! in full (32 bits) at the end.
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
@@ -16,7 +16,7 @@ pub(crate) const MAX_ENTRIES_PER_COMPACT_PAGE: usize = 2048;
 /// Maximum number of counts of an entry (number of samples).
 pub(crate) const MAX_COUNTS_PER_ENTRY: usize = 64;
 /// Number of different bit widths of key distances on a page.
-pub(crate) const NUM_KEY_WIDTHS: usize = 8;
+pub(crate) const NUM_KEY_DISTANCE_WIDTHS: usize = 8;
 /// Number of bits of a selector, which selects one of the key widths.
 const SELECTOR_BITS: usize = 3;
 /// Number of selectors that are read at once: six bytes.
@@ -38,11 +38,11 @@ const FLAGS_PER_READ: usize = 32;
 const FULL_COUNT_BITS: u32 = 32;
 
 /// Error message for a page with a valid checksum whose content is not a compact page.
-pub(crate) const DAMAGED_STREAMS_MESSAGE: &str = "its entries do not fit together";
+pub(crate) const DAMAGED_COMPACT_PAGE_MESSAGE: &str = "its entries do not fit together";
 
-/// Encoding of the counts of one sample on a page.
+/// Encoding of the counts that one sample has on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CountEncoding {
+pub(crate) struct SampleCountEncoding {
     /// The most frequent count, if a flag of one bit encodes it; `None` if it is encoded like all other counts.
     pub common: Option<u32>,
     /// The count that is encoded as 0: counts are stored as differences from it.
@@ -52,7 +52,7 @@ pub(crate) struct CountEncoding {
     pub width: u8,
 }
 
-impl CountEncoding {
+impl SampleCountEncoding {
     /// The encoded number that marks a count stored in full.
     #[inline(always)]
     fn full_count_marker(self) -> u32 {
@@ -61,7 +61,7 @@ impl CountEncoding {
 
     /// Total number of bits that encode `count`, with its flag.
     #[inline(always)]
-    pub(crate) fn bits_of_count(self, count: u32) -> u32 {
+    pub(crate) fn encoded_bits_of_count(self, count: u32) -> u32 {
         let is_full = count.wrapping_sub(self.base) >= self.full_count_marker();
         let coded = u32::from(self.width) + FULL_COUNT_BITS * u32::from(is_full);
         u32::from(self.common.is_some()) + coded * u32::from(self.common != Some(count))
@@ -72,15 +72,15 @@ impl CountEncoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CompactPageEncoding {
     /// Bit widths of key distances, ascending. The last is 64.
-    pub key_widths: [u8; NUM_KEY_WIDTHS],
+    pub key_widths: [u8; NUM_KEY_DISTANCE_WIDTHS],
     /// Encoding of each sample's counts.
-    pub count_encodings: Vec<CountEncoding>,
+    pub count_encodings: Vec<SampleCountEncoding>,
 }
 
 impl CompactPageEncoding {
     /// The encoding of the first page, whose entries are not known when it is chosen. Entries have `counts` counts.
-    pub(crate) fn initial_encoding(counts: usize) -> CompactPageEncoding {
-        let code = CountEncoding { common: Some(1), base: 0, width: 8 };
+    pub(crate) fn first_page_encoding(counts: usize) -> CompactPageEncoding {
+        let code = SampleCountEncoding { common: Some(1), base: 0, width: 8 };
         CompactPageEncoding { key_widths: [8, 16, 24, 32, 40, 48, 56, 64], count_encodings: vec![code; counts] }
     }
 
@@ -89,14 +89,14 @@ impl CompactPageEncoding {
         let mut selectors = [0; 65];
         for (length, selector) in selectors.iter_mut().enumerate() {
             let narrower = self.key_widths.iter().filter(|&&width| usize::from(width) < length).count();
-            *selector = narrower.min(NUM_KEY_WIDTHS - 1) as u8;
+            *selector = narrower.min(NUM_KEY_DISTANCE_WIDTHS - 1) as u8;
         }
         selectors
     }
 
     /// For each length of a key distance in bits (0 to 64), the number of bits that its encoding takes, with the
     /// selector.
-    pub(crate) fn key_bits_by_distance_bits(&self) -> [u32; 65] {
+    pub(crate) fn encoded_key_bits_by_distance_bits(&self) -> [u32; 65] {
         self.key_selectors_by_distance_bits()
             .map(|selector| SELECTOR_BITS as u32 + u32::from(self.key_widths[usize::from(selector)]))
     }
@@ -219,7 +219,10 @@ fn encode_keys(code: &CompactPageEncoding, keys: &[u64], page: &mut Page) -> usi
     let distances_at = selectors.end_offset();
     let mut distances = BitWriter::new(page, distances_at);
     for (pair, &selector) in keys.windows(2).zip(&*selected) {
-        distances.write_wide(pair[1] - pair[0] - 1, u32::from(code.key_widths[usize::from(selector) % NUM_KEY_WIDTHS]));
+        distances.write_wide(
+            pair[1] - pair[0] - 1,
+            u32::from(code.key_widths[usize::from(selector) % NUM_KEY_DISTANCE_WIDTHS]),
+        );
     }
     distances.end_offset()
 }
@@ -228,7 +231,7 @@ fn encode_keys(code: &CompactPageEncoding, keys: &[u64], page: &mut Page) -> usi
 /// counts stored in full.
 #[inline(always)]
 fn encode_counts<'c>(
-    code: CountEncoding,
+    code: SampleCountEncoding,
     counts: impl Iterator<Item = &'c [u8; 4]> + Clone,
     page: &mut Page,
     mut at: usize,
@@ -301,12 +304,12 @@ pub(crate) struct CompactPage<'p> {
     num_entries: usize,
     samples: usize,
     counts_at: usize,
-    widths: [usize; NUM_KEY_WIDTHS],
+    widths: [usize; NUM_KEY_DISTANCE_WIDTHS],
 }
 
 /// Positions of the streams of one sample's counts.
 struct CountStreams {
-    code: CountEncoding,
+    code: SampleCountEncoding,
     flags_at: usize,
     numbers_at: usize,
     full_at: usize,
@@ -318,11 +321,11 @@ impl<'p> CompactPage<'p> {
     /// Parses the header of a page whose entries have `samples` counts. `None` if the header is invalid; the headers of
     /// the samples' counts and the streams are not checked.
     #[inline]
-    pub(crate) fn parse(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
+    pub(crate) fn parse_header(page: &'p Page, samples: usize) -> Option<CompactPage<'p>> {
         let half = |at: usize| usize::from(u16::from_le_bytes([page.0[at], page.0[at + 1]]));
         let (entries, counts_at) = (half(0), half(2));
-        let mut widths = [0; NUM_KEY_WIDTHS];
-        for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + NUM_KEY_WIDTHS]) {
+        let mut widths = [0; NUM_KEY_DISTANCE_WIDTHS];
+        for (width, &byte) in widths.iter_mut().zip(&page.0[16..16 + NUM_KEY_DISTANCE_WIDTHS]) {
             *width = usize::from(byte);
         }
         let fits = (1..=MAX_ENTRIES_PER_COMPACT_PAGE).contains(&entries)
@@ -368,7 +371,7 @@ impl<'p> CompactPage<'p> {
             let mut selectors =
                 read_57_bits(self.page, 8 * self.selectors_at() + block * SELECTORS_PER_READ * SELECTOR_BITS);
             for place in keys {
-                let selector = selectors as usize % NUM_KEY_WIDTHS;
+                let selector = selectors as usize % NUM_KEY_DISTANCE_WIDTHS;
                 selectors >>= SELECTOR_BITS;
                 let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
                 bit += self.widths[selector];
@@ -399,7 +402,7 @@ impl<'p> CompactPage<'p> {
             }
             let mut selectors = read_57_bits(self.page, 8 * self.selectors_at() + first * SELECTOR_BITS);
             for entry in first..(first + SELECTORS_PER_READ).min(self.num_entries - 1) {
-                let selector = selectors as usize % NUM_KEY_WIDTHS;
+                let selector = selectors as usize % NUM_KEY_DISTANCE_WIDTHS;
                 selectors >>= SELECTOR_BITS;
                 let distance = read_distance(self.page, bit, self.widths[selector], masks[selector]);
                 bit += self.widths[selector];
@@ -428,7 +431,7 @@ impl<'p> CompactPage<'p> {
         };
         let full_at = numbers_at + (num_numbers * usize::from(width)).div_ceil(8);
         let end = full_at + 4 * num_full;
-        let code = CountEncoding { common, base: word(header + 4), width };
+        let code = SampleCountEncoding { common, base: word(header + 4), width };
         (end <= STREAMS_END).then_some(CountStreams { code, flags_at: at, numbers_at, full_at, num_full, end })
     }
 

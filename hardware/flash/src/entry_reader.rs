@@ -33,7 +33,7 @@ impl Table {
     ///
     /// # Errors
     /// There is no memory for the buffer of 1 MiB.
-    pub fn entry_reader(&self) -> Result<EntryReader<'_>, Error> {
+    pub fn new_entry_reader(&self) -> Result<EntryReader<'_>, Error> {
         EntryReader::new(self)
     }
 }
@@ -73,7 +73,7 @@ impl<'t> EntryReader<'t> {
             self.read_next_pages()?;
         }
         let page = &self.buffer[(self.page % PAGES_PER_READ) as usize];
-        let page = CheckedPage::from_checked_page(self.table, self.page, page);
+        let page = CheckedPage::assume_checked(self.table, self.page, page);
         let decoded = page.decode_entries(&mut self.keys, &mut self.values);
         decoded.map_err(|what| self.table.damaged_page_error(self.page, what))?;
         self.entries += self.keys.len() as u64;
@@ -86,7 +86,7 @@ impl<'t> EntryReader<'t> {
         let first = self.pages_read;
         let pages = PAGES_PER_READ.min(self.table.num_pages() - first) as usize;
         let pages = &mut self.buffer[..pages];
-        file::read_pages(&self.table.path, &self.table.file, pages, first)?;
+        file::read_entry_pages(&self.table.path, &self.table.file, pages, first)?;
         for (page, number) in pages.iter().zip(first..) {
             self.table.check_page(number, page)?;
         }

@@ -46,7 +46,7 @@ const NUM_SAMPLED_PAGES: u64 = 16;
 
 /// Whether a file of `pages` pages (at least one) is probably in the page cache, so that reading through the page cache
 /// is faster. Checks only some pages. `file` must not be open for direct I/O.
-pub(crate) fn is_in_page_cache(file: &File, pages: u64) -> bool {
+pub(crate) fn is_probably_in_page_cache(file: &File, pages: u64) -> bool {
     let mut page = [0; PAGE_BYTES];
     let asked = NUM_SAMPLED_PAGES.min(pages);
     (0..asked).all(|i| {
@@ -66,7 +66,7 @@ pub(crate) fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn read_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
+pub(crate) fn read_entry_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
     // Page 0 of the file is the header.
     let read = file.read_exact_at(bytemuck::cast_slice_mut(pages), (first + 1) * PAGE_BYTES as u64);
     read.map_err(|source| Error::Read { path: path.to_path_buf(), part: format::table_part_of_page(first), source })
@@ -84,8 +84,8 @@ mod tests {
             std::fs::write(&path, vec![7; pages * PAGE_BYTES]).unwrap();
             let file = File::open(&path).unwrap();
             // Some file systems do not support NOWAIT.
-            let tells = is_in_page_cache(&file, pages as u64);
-            assert!(!tells || !is_in_page_cache(&file, pages as u64 + 1), "behind its end there is nothing");
+            let tells = is_probably_in_page_cache(&file, pages as u64);
+            assert!(!tells || !is_probably_in_page_cache(&file, pages as u64 + 1), "behind its end there is nothing");
         }
     }
 }

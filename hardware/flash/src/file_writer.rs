@@ -30,20 +30,20 @@ struct FullBuffer {
 }
 
 /// A section (index, filter or hot entries) that is being written after the pages of entries.
-pub(crate) struct OpenSection {
+pub(crate) struct SectionInProgress {
     offset: u64,
     bytes: u64,
     checksum: format::SectionChecksum,
 }
 
-/// Queues of the writer thread, shared by several threads that fill buffers.
+/// Queues of full and of empty write buffers of the writer thread, shared by several threads that fill buffers.
 #[derive(Debug)]
-pub(crate) struct SharedBufferQueue<'s> {
+pub(crate) struct SharedWriteBufferQueues<'s> {
     full_buffers: Sender<FullBuffer>,
     empty_buffers: Mutex<&'s mut Receiver<PlacedSlice<Page>>>,
 }
 
-impl SharedBufferQueue<'_> {
+impl SharedWriteBufferQueues<'_> {
     /// Allocates an additional buffer for a thread that fills pages.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl SharedBufferQueue<'_> {
 
     /// Waits for a free buffer, queues the first `full` pages of `buffer` for writing at page `first` of the file, and
     /// replaces `buffer` by the free one, whose content is undefined. Returns false if the writer thread has ended.
-    pub(crate) fn queue_full_pages(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
+    pub(crate) fn queue_pages_and_swap_buffer(&self, buffer: &mut PlacedSlice<Page>, full: usize, first: u64) -> bool {
         let Ok(next) = self.empty_buffers.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
         let buffer = std::mem::replace(buffer, next);
         self.full_buffers.send(FullBuffer { buffer, num_pages: full, first_page: first }).is_ok()
@@ -106,7 +106,7 @@ impl Drop for WriterThread {
 
 impl TableFileWriter {
     /// Memory of all write buffers of one writer, in bytes.
-    pub(crate) const BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
+    pub(crate) const WRITE_BUFFER_MEMORY_BYTES: u64 = (NUM_BUFFERS * PAGES_PER_WRITE * PAGE_BYTES) as u64;
 
     /// Creates the partial file for the future table at `path`, in the same folder.
     ///
@@ -151,7 +151,7 @@ impl TableFileWriter {
     }
 
     /// Final path of the table.
-    pub(crate) fn path(&self) -> &Path {
+    pub(crate) fn final_path(&self) -> &Path {
         self.partial.final_path()
     }
 
@@ -170,7 +170,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub(crate) fn finish_page(&mut self) -> Result<(), Error> {
+    pub(crate) fn finish_current_page(&mut self) -> Result<(), Error> {
         self.num_full_pages += 1;
         if self.num_full_pages == self.buffer.len() { self.write_full_pages() } else { Ok(()) }
     }
@@ -191,7 +191,7 @@ impl TableFileWriter {
 
     /// Waits until all queued buffers are written, and returns the file.
     fn join_writer_thread(&mut self) -> Result<File, Error> {
-        self.writer_thread.join().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
+        self.writer_thread.join().map_err(|source| Error::Write { path: self.final_path().to_path_buf(), source })
     }
 
     /// Queues all complete pages, and returns access to the writer thread for several threads that write the following
@@ -199,10 +199,10 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub(crate) fn share_writer_thread(&mut self) -> Result<SharedBufferQueue<'_>, Error> {
+    pub(crate) fn share_writer_thread(&mut self) -> Result<SharedWriteBufferQueues<'_>, Error> {
         self.write_full_pages()?;
         match &self.writer_thread.full_buffers {
-            Some(pieces) => Ok(SharedBufferQueue {
+            Some(pieces) => Ok(SharedWriteBufferQueues {
                 full_buffers: pieces.clone(),
                 empty_buffers: Mutex::new(&mut self.empty_buffers),
             }),
@@ -225,7 +225,7 @@ impl TableFileWriter {
     }
 
     fn earlier_write_error(&self) -> Error {
-        Error::Write { path: self.path().to_path_buf(), source: io::Error::other("an earlier write failed") }
+        Error::Write { path: self.final_path().to_path_buf(), source: io::Error::other("an earlier write failed") }
     }
 
     /// Waits until all complete pages are written, and opens the file for reading.
@@ -237,13 +237,14 @@ impl TableFileWriter {
         for _ in 0..NUM_BUFFERS {
             self.write_full_pages()?;
         }
-        let path = self.partial.partial_path().unwrap_or(self.path());
-        file::open_for_direct_reading(path).map_err(|source| Error::Open { path: self.path().to_path_buf(), source })
+        let path = self.partial.partial_path().unwrap_or(self.final_path());
+        file::open_for_direct_reading(path)
+            .map_err(|source| Error::Open { path: self.final_path().to_path_buf(), source })
     }
 
     /// Begins a section at the start of the next page.
-    pub(crate) fn begin_section(&self) -> OpenSection {
-        OpenSection {
+    pub(crate) fn begin_section(&self) -> SectionInProgress {
+        SectionInProgress {
             offset: self.current_page_number() * PAGE_BYTES as u64,
             bytes: 0,
             checksum: format::SectionChecksum::default(),
@@ -254,7 +255,7 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub(crate) fn append_to_section(&mut self, part: &mut OpenSection, mut bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn append_to_section(&mut self, part: &mut SectionInProgress, mut bytes: &[u8]) -> Result<(), Error> {
         part.checksum.add_bytes(bytes);
         while !bytes.is_empty() {
             let at = part.bytes as usize % PAGE_BYTES;
@@ -263,7 +264,7 @@ impl TableFileWriter {
             part.bytes += now.len() as u64;
             bytes = rest;
             if at + now.len() == PAGE_BYTES {
-                self.finish_page()?;
+                self.finish_current_page()?;
             }
         }
         Ok(())
@@ -273,9 +274,9 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub(crate) fn end_section(&mut self, part: &OpenSection) -> Result<FileSection, Error> {
+    pub(crate) fn end_section(&mut self, part: &SectionInProgress) -> Result<FileSection, Error> {
         if !part.bytes.is_multiple_of(PAGE_BYTES as u64) {
-            self.finish_page()?;
+            self.finish_current_page()?;
         }
         Ok(FileSection { offset: part.offset, bytes: part.bytes, checksum: part.checksum.checksum() })
     }
@@ -294,13 +295,13 @@ impl TableFileWriter {
     ///
     /// # Errors
     /// The disk is full or writing fails.
-    pub(crate) fn finish_with_header(mut self, header: &Page) -> Result<PartialFile, Error> {
+    pub(crate) fn write_header_and_finish(mut self, header: &Page) -> Result<PartialFile, Error> {
         self.write_full_pages()?;
         let file = self.join_writer_thread()?;
         self.buffer[0] = *header;
         match file::write_pages(&file, &self.buffer[..1], 0) {
             Ok(()) => Ok(self.partial),
-            Err(source) => Err(Error::Write { path: self.path().to_path_buf(), source }),
+            Err(source) => Err(Error::Write { path: self.final_path().to_path_buf(), source }),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Blocked Bloom filter that detects most absent keys without reading flash. All bits of a key are in one cache line.
-//! The table has one filter for each group of [`UNITS_PER_FILTER_GROUP`] pages, or of
+//! The table has one filter for each group of [`FILTER_UNITS_PER_GROUP`] pages, or of
 //! [`ENTRIES_PER_COMPACT_FILTER_GROUP`] entries with compact pages.
 //!
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block
@@ -13,18 +13,18 @@ use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use genuma_machine::processor::{prefetch, run_with_widest_simd};
+use genuma_machine::simd_and_prefetch::{prefetch, run_with_widest_simd};
 
 use crate::hash::{hash_key, map_hash_to_range};
 
 pub(crate) use filter_layout::FilterLayout;
 
-/// Number of pages that share one Bloom filter: a page group. With compact pages, number of units of 256 entries.
-pub(crate) const UNITS_PER_FILTER_GROUP: u64 = 64;
+/// Number of filter units that share one Bloom filter. A unit is a page, or 256 entries in a table with compact pages.
+pub(crate) const FILTER_UNITS_PER_GROUP: u64 = 64;
 /// Number of entries that share one Bloom filter in a table with compact pages, whose pages have different numbers of
 /// entries.
 pub(crate) const ENTRIES_PER_COMPACT_FILTER_GROUP: u64 = 1 << 14;
-/// Maximum number of filter blocks per page, reached with the most keys per page and the most bits per key.
+/// Maximum number of filter blocks per filter unit, reached with the most keys per unit and the most bits per key.
 pub(crate) const MAX_FILTER_BLOCKS_PER_UNIT: u64 = 64;
 /// Number of 64-bit words in a block.
 const WORDS_PER_BLOCK: usize = 8;
@@ -74,7 +74,7 @@ impl BloomBlock {
 /// The filter blocks of all groups while one or several threads write the table. The order in which keys are added does
 /// not matter.
 #[derive(Debug)]
-pub(crate) struct GroupFilterBlocks {
+pub(crate) struct FilterBlocksOfAllGroups {
     blocks_per_full_group: usize,
     /// Number of entries of a full group.
     entries_per_group: u64,
@@ -83,29 +83,37 @@ pub(crate) struct GroupFilterBlocks {
     kept: Vec<Mutex<Vec<BloomBlock>>>,
 }
 
-impl GroupFilterBlocks {
-    /// Creates storage for the filter blocks of a table of at most `most.pages` pages, with `entries_per_group` entries
-    /// in each group. Stores only the first groups, as many as fit in `bytes` bytes.
-    pub(crate) fn allocate(most: FilterLayout, entries_per_group: u64, bytes: u64) -> GroupFilterBlocks {
+impl FilterBlocksOfAllGroups {
+    /// Creates storage for the filter blocks of a table of at most `most.units` filter units, with `entries_per_group`
+    /// entries in each group. Stores only the first groups, as many as fit in `bytes` bytes.
+    pub(crate) fn new_for_groups_that_fit(
+        most: FilterLayout,
+        entries_per_group: u64,
+        bytes: u64,
+    ) -> FilterBlocksOfAllGroups {
         let kept = (0..most.num_groups_that_fit(bytes)).map(|_| Mutex::default()).collect();
-        GroupFilterBlocks { blocks_per_full_group: most.blocks_per_full_group() as usize, entries_per_group, kept }
+        FilterBlocksOfAllGroups {
+            blocks_per_full_group: most.blocks_per_full_group() as usize,
+            entries_per_group,
+            kept,
+        }
     }
 
     /// Maximum memory in bytes of the stored filter blocks if the limit is `bytes`.
-    pub(crate) fn max_memory_bytes(most: FilterLayout, bytes: u64) -> u64 {
+    pub(crate) fn max_stored_bytes(most: FilterLayout, bytes: u64) -> u64 {
         let each =
             most.blocks_per_full_group() * size_of::<BloomBlock>() as u64 + size_of::<Mutex<Vec<BloomBlock>>>() as u64;
         most.num_groups_that_fit(bytes) * each
     }
 
     /// Creates a builder for one thread.
-    pub(crate) fn new_builder(&self) -> FilterGroupBuilder {
+    pub(crate) fn new_group_builder(&self) -> FilterGroupBuilder {
         FilterGroupBuilder { group: 0, is_dirty: false, blocks: vec![BloomBlock::zeroed(); self.blocks_per_full_group] }
     }
 
     /// Removes and returns the blocks of a group, folded to `blocks` blocks. `None` if the group was not stored because
     /// of the memory limit.
-    pub(crate) fn take_filter_group(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
+    pub(crate) fn take_folded_group_blocks(&mut self, group: u64, blocks: u64) -> Option<Vec<BloomBlock>> {
         let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut kept = mem::take(kept);
         fold_blocks(&mut kept, blocks as usize);
@@ -126,9 +134,9 @@ impl FilterGroupBuilder {
     /// Adds consecutive keys to the filter; the first of them is entry number `entry` of the table. Stores the blocks
     /// of a group in `groups` when the next group begins. Appends the number and first key of each group that begins
     /// among these keys to `begun`.
-    pub(crate) fn add_entries(
+    pub(crate) fn add_keys_across_groups(
         &mut self,
-        groups: &GroupFilterBlocks,
+        groups: &FilterBlocksOfAllGroups,
         mut entry: u64,
         mut keys: &[u64],
         begun: &mut Vec<(u64, u64)>,
@@ -143,14 +151,14 @@ impl FilterGroupBuilder {
                 begun.push((group, first));
             }
             let fit = keys.len().min((groups.entries_per_group - in_group) as usize);
-            self.add_keys(&keys[..fit]);
+            self.add_keys_to_current_group(&keys[..fit]);
             (entry, keys) = (entry + fit as u64, &keys[fit..]);
         }
     }
 
     /// Adds keys to the filter of the current group.
     #[inline]
-    pub(crate) fn add_keys(&mut self, keys: &[u64]) {
+    pub(crate) fn add_keys_to_current_group(&mut self, keys: &[u64]) {
         let blocks = &mut self.blocks[..];
         if blocks.is_empty() {
             return;
@@ -168,7 +176,7 @@ impl FilterGroupBuilder {
     }
 
     /// Merges the blocks of the current group into the stored groups, and clears the builder.
-    pub(crate) fn merge_into_groups(&mut self, groups: &GroupFilterBlocks) {
+    pub(crate) fn merge_into_groups(&mut self, groups: &FilterBlocksOfAllGroups) {
         if !mem::take(&mut self.is_dirty) {
             return;
         }
@@ -262,8 +270,8 @@ mod tests {
         bytes: u64,
     ) -> (FilterLayout, Vec<Option<Vec<BloomBlock>>>) {
         let layout = FilterLayout::with_blocks_per_unit(each, keys.len().div_ceil(per_page) as u64);
-        let mut groups = GroupFilterBlocks::allocate(
-            FilterLayout::with_blocks_per_unit(each, layout.pages + 1000),
+        let mut groups = FilterBlocksOfAllGroups::new_for_groups_that_fit(
+            FilterLayout::with_blocks_per_unit(each, layout.units + 1000),
             64 * per_page as u64,
             bytes,
         );
@@ -271,10 +279,10 @@ mod tests {
             for thread in 0..threads {
                 let groups = &groups;
                 scope.spawn(move || {
-                    let mut filling = groups.new_builder();
+                    let mut filling = groups.new_group_builder();
                     for (page, keys) in keys.chunks(per_page).enumerate().skip(thread).step_by(threads) {
                         let mut begun = Vec::new();
-                        filling.add_entries(groups, (page * per_page) as u64, keys, &mut begun);
+                        filling.add_keys_across_groups(groups, (page * per_page) as u64, keys, &mut begun);
                         let first = (page % 64 == 0).then(|| (page as u64 / 64, keys[0]));
                         assert_eq!(begun, Vec::from_iter(first));
                     }
@@ -285,7 +293,7 @@ mod tests {
         (
             layout,
             (0..layout.num_groups())
-                .map(|group| groups.take_filter_group(group, layout.num_blocks_of_group(group)))
+                .map(|group| groups.take_folded_group_blocks(group, layout.num_blocks_of_group(group)))
                 .collect(),
         )
     }
@@ -300,8 +308,9 @@ mod tests {
                     made(&own, per_page, FilterLayout::compute_blocks_per_unit(per_page, bits), 1, u64::MAX);
                 let blocks: Vec<BloomBlock> = groups.into_iter().flat_map(Option::unwrap).collect();
                 assert_eq!(blocks.len() as u64, layout.num_blocks());
-                let group = |i: usize| i / per_page / UNITS_PER_FILTER_GROUP as usize;
-                let has = |i: usize, key: u64| may_have(&blocks, layout.block_index(group(i), hash_key(key)), key);
+                let group = |i: usize| i / per_page / FILTER_UNITS_PER_GROUP as usize;
+                let has =
+                    |i: usize, key: u64| may_have(&blocks, layout.block_index_of_hash(group(i), hash_key(key)), key);
                 assert!(own.iter().enumerate().all(|(i, &key)| has(i, key)));
                 let wrong = (0..own.len()).filter(|&i| has(i, (1 << 63) | i as u64)).count();
                 assert!((wrong as f64) < most * n as f64, "{bits} bits, {per_page}: {wrong} of {n}");
@@ -330,9 +339,13 @@ mod tests {
     fn folded_blocks_are_those_of_so_few() {
         let own: Vec<u64> = keys(3000).collect();
         for pages in [1_u64, 2, 8, 32, 64] {
-            let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_unit(11, 64), 64, u64::MAX);
-            let mut filling = groups.new_builder();
-            filling.add_keys(&own);
+            let groups = FilterBlocksOfAllGroups::new_for_groups_that_fit(
+                FilterLayout::with_blocks_per_unit(11, 64),
+                64,
+                u64::MAX,
+            );
+            let mut filling = groups.new_group_builder();
+            filling.add_keys_to_current_group(&own);
             let folded = filling.into_folded_blocks(11 * pages);
             let mut plain = vec![BloomBlock::zeroed(); 11 * pages as usize];
             own.iter().for_each(|&key| plain[map_hash_to_range(hash_key(key), 11 * pages as usize)].add(hash_key(key)));
@@ -365,10 +378,11 @@ mod tests {
             ),
             (715, 748)
         );
-        let groups = GroupFilterBlocks::allocate(FilterLayout::with_blocks_per_unit(0, 70), 64, u64::MAX);
-        let mut filling = groups.new_builder();
-        filling.add_entries(&groups, 0, &[3], &mut Vec::new());
-        filling.add_entries(&groups, 1, &[4], &mut Vec::new());
+        let groups =
+            FilterBlocksOfAllGroups::new_for_groups_that_fit(FilterLayout::with_blocks_per_unit(0, 70), 64, u64::MAX);
+        let mut filling = groups.new_group_builder();
+        filling.add_keys_across_groups(&groups, 0, &[3], &mut Vec::new());
+        filling.add_keys_across_groups(&groups, 1, &[4], &mut Vec::new());
         filling.merge_into_groups(&groups);
     }
 }

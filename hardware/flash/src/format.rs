@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 
 use crate::compact_page::{self, CompactPage, CompactPageEncoding};
 use crate::error::TablePart;
-use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FilterLayout, UNITS_PER_FILTER_GROUP};
+use crate::filter::{self, ENTRIES_PER_COMPACT_FILTER_GROUP, FILTER_UNITS_PER_GROUP, FilterLayout};
 
 pub(crate) use crate::page::{CHECKSUMMED_BYTES, PAGE_BYTES, Page};
 
@@ -23,7 +23,7 @@ pub const MAX_NOTE_BYTES: usize = 2048;
 /// Size in bytes of a count in a table with compact pages.
 pub(crate) const COUNT_BYTES: usize = 4;
 /// Newest format version, which introduced compact pages.
-pub(crate) const TABLE_FORMAT_VERSION: u32 = 3;
+pub(crate) const NEWEST_TABLE_FORMAT_VERSION: u32 = 3;
 /// Format version of tables whose pages have a fixed layout.
 const FIXED_LAYOUT_VERSION: u32 = 2;
 /// Oldest format version, with a single filter for all pages. Such tables are read without their filter.
@@ -100,14 +100,14 @@ impl PageLayout {
     /// Number of entries that share one Bloom filter.
     pub(crate) fn entries_per_filter_group(&self) -> u64 {
         match self.encoding {
-            PageEncoding::Fixed => UNITS_PER_FILTER_GROUP * self.entries_per_page as u64,
+            PageEncoding::Fixed => FILTER_UNITS_PER_GROUP * self.entries_per_page as u64,
             PageEncoding::Compact => ENTRIES_PER_COMPACT_FILTER_GROUP,
         }
     }
 
-    /// Number of entries for which the filter has [`FilterLayout::blocks_per_page`] blocks: one 64th of a group.
+    /// Number of entries for which the filter has [`FilterLayout::blocks_per_unit`] blocks: one 64th of a group.
     pub(crate) fn entries_per_filter_unit(&self) -> u64 {
-        self.entries_per_filter_group() / UNITS_PER_FILTER_GROUP
+        self.entries_per_filter_group() / FILTER_UNITS_PER_GROUP
     }
 
     /// Number of first keys of groups that the index stores in addition to those of pages; 0 with
@@ -124,7 +124,7 @@ impl PageLayout {
     pub(crate) fn num_entries_of_page(&self, page: &Page, number: u64, entries: u64) -> Option<usize> {
         match self.encoding {
             PageEncoding::Fixed => Some(self.num_entries_of_fixed_page(number, entries)),
-            PageEncoding::Compact => Some(CompactPage::parse(page, self.counts_per_entry())?.num_entries()),
+            PageEncoding::Compact => Some(CompactPage::parse_header(page, self.counts_per_entry())?.num_entries()),
         }
     }
 
@@ -132,7 +132,7 @@ impl PageLayout {
     /// `None` with a fixed layout.
     pub(crate) fn encode_page(&self, code: Option<&CompactPageEncoding>, keys: &[u64], values: &[u8], page: &mut Page) {
         match code {
-            None => self.encode_fixed_entries(page, keys, values),
+            None => self.encode_fixed_page(page, keys, values),
             Some(code) => compact_page::encode_page(code, keys, values.as_chunks().0, page),
         }
     }
@@ -147,7 +147,7 @@ impl PageLayout {
                 Some(())
             }
             PageEncoding::Compact => {
-                let compact = CompactPage::parse(page, self.counts_per_entry())?;
+                let compact = CompactPage::parse_header(page, self.counts_per_entry())?;
                 compact.decode_keys(keys)?;
                 compact.decode_counts(values.as_chunks_mut().0)
             }
@@ -175,7 +175,7 @@ impl PageLayout {
     }
 
     /// The value of entry number `entry` (from 0) of a page with a fixed layout.
-    pub(crate) fn value_of_fixed_entry<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
+    pub(crate) fn entry_value_on_fixed_page<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
         let start = self.entries_per_page * KEY_BYTES + entry * self.value_bytes;
         &page.0[start..start + self.value_bytes]
     }
@@ -186,7 +186,7 @@ impl PageLayout {
     }
 
     /// Writes the entries of a page with a fixed layout, without its checksum.
-    pub(crate) fn encode_fixed_entries(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
+    pub(crate) fn encode_fixed_page(&self, page: &mut Page, keys: &[u64], values: &[u8]) {
         page.0.fill(0);
         let bytes: &[u8] = bytemuck::cast_slice(keys);
         page.0[..bytes.len()].copy_from_slice(bytes);
@@ -206,8 +206,8 @@ pub(crate) struct FileSection {
 }
 
 impl FileSection {
-    /// Byte offset of the first page after the section.
-    pub(crate) fn end_offset(&self) -> u64 {
+    /// Byte offset of the first page after the section: its end, rounded up to whole pages.
+    pub(crate) fn padded_end_offset(&self) -> u64 {
         self.offset + self.bytes.next_multiple_of(PAGE_BYTES as u64)
     }
 }
@@ -230,8 +230,9 @@ pub(crate) struct TableHeader {
     pub index: FileSection,
     /// Section of the filter: the blocks of the Bloom filters.
     pub filter: FileSection,
-    /// Number of filter blocks per page (per 256 entries with compact pages); `None` in a table of format version 1.
-    pub(crate) filter_blocks_per_page: Option<u64>,
+    /// Number of filter blocks per filter unit: per page, or per 256 entries with compact pages. `None` in a table of
+    /// format version 1.
+    pub(crate) filter_blocks_per_unit: Option<u64>,
     /// Section of the hot entries: all keys, then all values.
     pub hot: FileSection,
     /// Metadata note that the writer stored.
@@ -252,8 +253,8 @@ pub(crate) enum HeaderError {
 impl TableHeader {
     /// Format version of the table.
     fn version(&self) -> u32 {
-        match (self.page_layout.encoding, self.filter_blocks_per_page) {
-            (PageEncoding::Compact, _) => TABLE_FORMAT_VERSION,
+        match (self.page_layout.encoding, self.filter_blocks_per_unit) {
+            (PageEncoding::Compact, _) => NEWEST_TABLE_FORMAT_VERSION,
             (PageEncoding::Fixed, Some(_)) => FIXED_LAYOUT_VERSION,
             (PageEncoding::Fixed, None) => SINGLE_FILTER_VERSION,
         }
@@ -261,13 +262,13 @@ impl TableHeader {
 
     /// Length of the whole file in bytes.
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.hot.end_offset()
+        self.hot.padded_end_offset()
     }
 
     /// Layout of the filter blocks, without blocks if the table has no filter or one that cannot be used.
     pub(crate) fn filter_layout(&self) -> FilterLayout {
         let units = self.entries.div_ceil(self.page_layout.entries_per_filter_unit());
-        FilterLayout::with_blocks_per_unit(self.filter_blocks_per_page.unwrap_or(0), units)
+        FilterLayout::with_blocks_per_unit(self.filter_blocks_per_unit.unwrap_or(0), units)
     }
 
     /// Number of hot entries in the file.
@@ -291,7 +292,7 @@ impl TableHeader {
         let [index, filter, hot] = [&self.index, &self.filter, &self.hot].map(section);
         put(24, bytemuck::cast_slice(&[self.entries, self.pages, self.first_key, self.last_key]));
         put(56, bytemuck::cast_slice(&[index, filter, hot]));
-        put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_blocks_per_page.unwrap_or(0)]));
+        put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_blocks_per_unit.unwrap_or(0)]));
         put(NOTE_OFFSET, &self.note);
         page.write_checksum(0);
         page
@@ -305,14 +306,14 @@ impl TableHeader {
             return Err(HeaderError::NotATable);
         }
         let version = half(8);
-        if !(SINGLE_FILTER_VERSION..=TABLE_FORMAT_VERSION).contains(&version) {
+        if !(SINGLE_FILTER_VERSION..=NEWEST_TABLE_FORMAT_VERSION).contains(&version) {
             return Err(HeaderError::Version(version));
         }
         let fits = |fits: bool, what| if fits { Ok(()) } else { Err(HeaderError::Damaged(what)) };
         fits(page.has_valid_checksum(0), "its checksum does not match")?;
         fits(half(12) as usize == PAGE_BYTES, "pages are not of 4096 bytes")?;
         fits(half(16) as usize <= MAX_VALUE_BYTES, "values are too large")?;
-        let is_compact = version == TABLE_FORMAT_VERSION;
+        let is_compact = version == NEWEST_TABLE_FORMAT_VERSION;
         let value_bytes = half(16) as usize;
         let shape = if is_compact {
             PageLayout::new_compact_layout(value_bytes)
@@ -335,7 +336,7 @@ impl TableHeader {
             last_key: word(48),
             index: section(56),
             filter: section(80),
-            filter_blocks_per_page: (version != SINGLE_FILTER_VERSION).then(|| word(136)),
+            filter_blocks_per_unit: (version != SINGLE_FILTER_VERSION).then(|| word(136)),
             hot: section(104),
             note: page.0[NOTE_OFFSET..NOTE_OFFSET + note as usize].to_vec(),
         };
@@ -350,14 +351,17 @@ impl TableHeader {
         let index_keys = header.pages + shape.num_group_first_keys(header.entries);
         fits(index.bytes == index_keys * KEY_BYTES as u64, "the index has a wrong length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
-        fits(filter.offset == index.end_offset() && filter.bytes.is_multiple_of(64), "the filter has a wrong offset")?;
         fits(
-            header.filter_blocks_per_page.is_none_or(|each| each <= filter::MAX_FILTER_BLOCKS_PER_UNIT),
+            filter.offset == index.padded_end_offset() && filter.bytes.is_multiple_of(64),
+            "the filter has a wrong offset",
+        )?;
+        fits(
+            header.filter_blocks_per_unit.is_none_or(|each| each <= filter::MAX_FILTER_BLOCKS_PER_UNIT),
             "the filter has too many blocks",
         )?;
-        let blocks = header.filter_blocks_per_page.map_or(filter.bytes / 64, |_| header.filter_layout().num_blocks());
+        let blocks = header.filter_blocks_per_unit.map_or(filter.bytes / 64, |_| header.filter_layout().num_blocks());
         fits(filter.bytes == blocks * 64, "the filter has a wrong length")?;
-        fits(hot.offset == filter.end_offset(), "the hot entries have a wrong offset")?;
+        fits(hot.offset == filter.padded_end_offset(), "the hot entries have a wrong offset")?;
         fits(hot.bytes.is_multiple_of((KEY_BYTES + shape.value_bytes) as u64), "the hot entries have a wrong length")?;
         fits(header.num_hot_entries() <= header.entries, "there are more hot entries than entries")?;
         Ok(header)
@@ -378,8 +382,8 @@ mod tests {
         let shape = PageLayout::new_fixed_layout(128);
         let pages = shape.max_pages_for_entries(1000);
         let index = FileSection { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
-        let filter = FileSection { offset: index.end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
-        let hot = FileSection { offset: filter.end_offset(), bytes: 136 * 7, checksum: 3 };
+        let filter = FileSection { offset: index.padded_end_offset(), bytes: 64 * 3 * 64, checksum: 2 };
+        let hot = FileSection { offset: filter.padded_end_offset(), bytes: 136 * 7, checksum: 3 };
         let note = b"k 31".to_vec();
         TableHeader {
             page_layout: shape,
@@ -389,7 +393,7 @@ mod tests {
             last_key: u64::MAX,
             index,
             filter,
-            filter_blocks_per_page: Some(3),
+            filter_blocks_per_unit: Some(3),
             hot,
             note,
         }
@@ -401,7 +405,7 @@ mod tests {
         assert_eq!(TableHeader::parse_header_page(&header.to_header_page()), Ok(header.clone()));
         assert_eq!((header.pages, header.num_hot_entries()), (34, 7));
         assert_eq!(header.file_bytes(), (1 + 34 + 1 + 3 + 1) * 4096);
-        let before = TableHeader { filter_blocks_per_page: None, ..header };
+        let before = TableHeader { filter_blocks_per_unit: None, ..header };
         assert_eq!(TableHeader::parse_header_page(&before.to_header_page()), Ok(before.clone()));
         assert_eq!(before.filter_layout().num_blocks(), 0);
     }
@@ -457,11 +461,11 @@ mod tests {
             let mut page = Page::zeroed();
             let bytes = vec![0xa5; value];
             let keys: Vec<u64> = (0..per_page as u64).map(|entry| u64::MAX - entry).collect();
-            shape.encode_fixed_entries(&mut page, &keys, &bytes.repeat(per_page));
+            shape.encode_fixed_page(&mut page, &keys, &bytes.repeat(per_page));
             page.write_checksum(3);
             assert!(page.has_valid_checksum(3) && !page.has_valid_checksum(4));
             assert_eq!(shape.keys_of_fixed_page(&page, per_page)[per_page - 1], u64::MAX - (per_page as u64 - 1));
-            assert_eq!(shape.value_of_fixed_entry(&page, per_page - 1), bytes);
+            assert_eq!(shape.entry_value_on_fixed_page(&page, per_page - 1), bytes);
         }
     }
 }

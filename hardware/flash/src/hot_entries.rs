@@ -2,7 +2,7 @@
 //! are kept in memory while the table is open (the key-value cache of cadenelli2019, section 5.3).
 
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
 use crate::hash::hash_key;
 
@@ -28,7 +28,7 @@ pub(crate) struct HotEntrySelector {
 
 impl HotEntrySelector {
     /// Creates a selector of at most `wanted` entries with values of `value` bytes.
-    pub(crate) fn with_capacity(wanted: usize, value: usize) -> HotEntrySelector {
+    pub(crate) fn with_max_entries(wanted: usize, value: usize) -> HotEntrySelector {
         HotEntrySelector {
             num_wanted: wanted,
             value_bytes: value,
@@ -40,7 +40,7 @@ impl HotEntrySelector {
 
     /// Merges the selectors of several threads, which were offered different entries.
     pub(crate) fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
-        let mut all = HotEntrySelector::with_capacity(wanted, value);
+        let mut all = HotEntrySelector::with_max_entries(wanted, value);
         let mut candidates: Vec<(usize, HotCandidate)> = Vec::new();
         for (which, chooser) in others.iter().enumerate() {
             candidates.extend(chooser.candidates.iter().map(|&candidate| (which, candidate)));
@@ -54,7 +54,7 @@ impl HotEntrySelector {
 
     /// Maximum memory of a selector in bytes. It stores up to twice the wanted number of entries before it drops half
     /// of them.
-    pub(crate) fn compute_peak_bytes(wanted: usize, value: usize) -> u64 {
+    pub(crate) fn max_selector_bytes(wanted: usize, value: usize) -> u64 {
         2 * wanted as u64 * (size_of::<HotCandidate>() + value) as u64
     }
 
@@ -121,7 +121,7 @@ pub(crate) struct HotEntries {
 
 impl HotEntries {
     /// Maximum number of hot entries in a table.
-    pub(crate) const MAX_ENTRIES: usize = u32::MAX as usize - 1;
+    pub(crate) const MAX_HOT_ENTRIES: usize = u32::MAX as usize - 1;
 
     /// Builds the hash table from keys and values in the same order.
     ///
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_heaviest_are_chosen_and_found() {
         for (n, wanted) in [(0, 3), (5, 0), (5, 7), (1000, 1), (1000, 20), (1000, 500), (1000, 1000)] {
-            let mut chooser = HotEntrySelector::with_capacity(wanted, 2);
+            let mut chooser = HotEntrySelector::with_max_entries(wanted, 2);
             for key in 0..n {
                 chooser.offer_entry(key, &(key as u16).to_le_bytes(), weight(key));
             }

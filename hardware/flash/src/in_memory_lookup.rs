@@ -1,11 +1,11 @@
 //! The part of a lookup that needs no read from flash: it detects absent keys, finds hot entries, and determines the
 //! pages of all other keys.
 
-use genuma_machine::processor::run_with_widest_simd;
+use genuma_machine::simd_and_prefetch::run_with_widest_simd;
 
 use crate::filter;
 use crate::hash::hash_key;
-use crate::index::KEYS_PER_BATCH;
+use crate::index::MAX_SEARCH_BATCH_KEYS;
 use crate::lookup_results::LookupResultsMut as ResultSlots;
 use crate::table::Table;
 
@@ -47,11 +47,11 @@ pub(crate) fn look_up_without_page_reads(
         return;
     };
     let (mut now, mut next) = (HashedKeys::default(), HashedKeys::default());
-    let mut may = [false; KEYS_PER_BATCH];
-    let mut left = [0; KEYS_PER_BATCH];
-    let mut chunks = keys.chunks(KEYS_PER_BATCH).peekable();
+    let mut may = [false; MAX_SEARCH_BATCH_KEYS];
+    let mut left = [0; MAX_SEARCH_BATCH_KEYS];
+    let mut chunks = keys.chunks(MAX_SEARCH_BATCH_KEYS).peekable();
     next.hash_and_prefetch(table, chunks.peek().copied().unwrap_or_default(), least);
-    for first in (first..).step_by(KEYS_PER_BATCH) {
+    for first in (first..).step_by(MAX_SEARCH_BATCH_KEYS) {
         let Some(keys) = chunks.next() else { break };
         std::mem::swap(&mut now, &mut next);
         // The cache lines of the next keys are prefetched while these keys are processed.
@@ -85,11 +85,11 @@ pub(crate) fn look_up_without_page_reads(
 /// Hashes, page groups and filter blocks of a batch of keys whose filter blocks are being prefetched.
 #[derive(Default)]
 struct HashedKeys {
-    hashes: [u64; KEYS_PER_BATCH],
+    hashes: [u64; MAX_SEARCH_BATCH_KEYS],
     /// Page group of each key.
-    groups: [usize; KEYS_PER_BATCH],
+    groups: [usize; MAX_SEARCH_BATCH_KEYS],
     /// Index of the filter block of each key.
-    blocks: [usize; KEYS_PER_BATCH],
+    blocks: [usize; MAX_SEARCH_BATCH_KEYS],
 }
 
 impl HashedKeys {
@@ -97,7 +97,7 @@ impl HashedKeys {
     /// table.
     #[inline(always)]
     fn hash_and_prefetch(&mut self, table: &Table, keys: &[u64], least: u64) {
-        let mut inside = [0; KEYS_PER_BATCH];
+        let mut inside = [0; MAX_SEARCH_BATCH_KEYS];
         for (place, key) in inside.iter_mut().zip(keys) {
             *place = least.max(*key);
         }
@@ -110,7 +110,7 @@ impl HashedKeys {
         );
         for (i, &key) in keys.iter().enumerate() {
             self.hashes[i] = hash_key(key);
-            self.blocks[i] = table.filter_layout.block_index(self.groups[i], self.hashes[i]);
+            self.blocks[i] = table.filter_layout.block_index_of_hash(self.groups[i], self.hashes[i]);
             filter::prefetch_filter_block(&table.filter, self.blocks[i]);
         }
     }
@@ -119,10 +119,10 @@ impl HashedKeys {
 /// Keys of a batch whose pages must be read.
 #[derive(Default)]
 struct UnresolvedKeys {
-    keys: [u64; KEYS_PER_BATCH],
-    groups: [usize; KEYS_PER_BATCH],
+    keys: [u64; MAX_SEARCH_BATCH_KEYS],
+    groups: [usize; MAX_SEARCH_BATCH_KEYS],
     /// Index of each key in the request, in the order of `keys`.
-    numbers: [usize; KEYS_PER_BATCH],
+    numbers: [usize; MAX_SEARCH_BATCH_KEYS],
     len: usize,
 }
 

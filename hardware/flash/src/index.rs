@@ -8,17 +8,17 @@
 use std::ops::Range;
 
 use genuma_machine::placement::{self, MemoryPlacement, PlacedSlice};
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 
-use crate::filter::UNITS_PER_FILTER_GROUP;
+use crate::filter::FILTER_UNITS_PER_GROUP;
 
 /// Number of keys in a node of the index: a cache line of 64 bytes.
 const KEYS_PER_NODE: usize = 8;
 /// Number of levels of the index below the level whose positions are page groups.
 const LEVELS_BELOW_GROUPS: usize = 2;
-const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == UNITS_PER_FILTER_GROUP);
+const _: () = assert!((KEYS_PER_NODE * KEYS_PER_NODE) as u64 == FILTER_UNITS_PER_GROUP);
 /// Maximum number of keys that are searched together.
-pub(crate) const KEYS_PER_BATCH: usize = 16;
+pub(crate) const MAX_SEARCH_BATCH_KEYS: usize = 16;
 
 /// Index in memory: the first keys of all pages, or of all filter groups of compact pages, and the levels of the search
 /// tree above them.
@@ -77,10 +77,10 @@ impl FirstKeyIndex {
         size_of_val(&self.keys[..])
     }
 
-    /// For up to [`KEYS_PER_BATCH`] keys, finds the last group of [`UNITS_PER_FILTER_GROUP`] pages whose first key is
-    /// at most the key. No key may be below the first key of the table.
+    /// For up to [`MAX_SEARCH_BATCH_KEYS`] keys, finds the last group of [`FILTER_UNITS_PER_GROUP`] pages whose first
+    /// key is at most the key. No key may be below the first key of the table.
     #[inline(always)]
-    pub(crate) fn find_page_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_page_groups(&self, keys: &[u64], groups: &mut [usize; MAX_SEARCH_BATCH_KEYS]) {
         groups.fill(0);
         self.descend(0..self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS), keys, groups);
     }
@@ -88,7 +88,7 @@ impl FirstKeyIndex {
     /// For each key, finds the last page whose first key is at most the key. Searches all levels of the index. No key
     /// may be below the first key of the table.
     #[inline(always)]
-    pub(crate) fn find_pages_from_top(&self, keys: &[u64], pages: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_pages_from_top(&self, keys: &[u64], pages: &mut [usize; MAX_SEARCH_BATCH_KEYS]) {
         pages.fill(0);
         self.descend(0..self.levels.len(), keys, pages);
     }
@@ -96,15 +96,15 @@ impl FirstKeyIndex {
     /// For each key, finds the last page whose first key is at most the key. `groups` must contain the result of
     /// [`FirstKeyIndex::find_page_groups`] for these keys, and is replaced by the numbers of the pages.
     #[inline(always)]
-    pub(crate) fn find_pages_from_groups(&self, keys: &[u64], groups: &mut [usize; KEYS_PER_BATCH]) {
+    pub(crate) fn find_pages_from_groups(&self, keys: &[u64], groups: &mut [usize; MAX_SEARCH_BATCH_KEYS]) {
         self.descend(self.levels.len().saturating_sub(LEVELS_BELOW_GROUPS)..self.levels.len(), keys, groups);
     }
 
     /// Searches some consecutive levels. `places` contains positions in the level above them and is replaced by
     /// positions in the last of them.
     #[inline(always)]
-    fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; KEYS_PER_BATCH]) {
-        assert!(keys.len() <= KEYS_PER_BATCH);
+    fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; MAX_SEARCH_BATCH_KEYS]) {
+        assert!(keys.len() <= MAX_SEARCH_BATCH_KEYS);
         for level in levels {
             let (start, len) = self.levels[level];
             let next = self.levels.get(level + 1);
@@ -148,12 +148,12 @@ mod tests {
             assert_eq!(index.first_keys(), firsts);
             let asked = firsts.iter().flat_map(|&first| [first.max(4) - 1, first, first + 1]);
             let asked: Vec<u64> = asked.chain([u64::MAX - 1, u64::MAX]).collect();
-            for keys in asked.chunks(KEYS_PER_BATCH) {
-                let mut groups = [0; KEYS_PER_BATCH];
+            for keys in asked.chunks(MAX_SEARCH_BATCH_KEYS) {
+                let mut groups = [0; MAX_SEARCH_BATCH_KEYS];
                 index.find_page_groups(keys, &mut groups);
                 let mut found = groups;
                 index.find_pages_from_groups(keys, &mut found);
-                let mut from_top = [0; KEYS_PER_BATCH];
+                let mut from_top = [0; MAX_SEARCH_BATCH_KEYS];
                 index.find_pages_from_top(keys, &mut from_top);
                 assert_eq!(from_top[..keys.len()], found[..keys.len()]);
                 for (i, &key) in keys.iter().enumerate() {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_largest_key_may_start_a_page() {
         let index = index(&[0, 9, u64::MAX]);
-        let mut found = [0; KEYS_PER_BATCH];
+        let mut found = [0; MAX_SEARCH_BATCH_KEYS];
         index.find_pages_from_groups(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
         assert_eq!(found[..5], [0, 0, 1, 1, 2]);
     }

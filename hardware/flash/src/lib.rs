@@ -38,6 +38,6 @@ pub use lookup_results::LookupResults;
 pub use parallel_writer::{KeyRangeWriter, ParallelTableWriter};
 pub use queue::PageReadMethod;
 pub use reader::TableReader;
-pub use table::{Table, TableMemoryBytes, TableOptions};
+pub use table::{Table, TableMemoryBytes, TableOpenOptions};
 pub use table_page_reader::{EntryBatch, EntryBatchReader, TablePageReader, UncheckedPages};
 pub use writer::{TableSpec, TableSummary, TableWriter};

@@ -7,9 +7,11 @@
 
 use std::sync::Arc;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
-use crate::compact_page::{CompactPageEncoding, CountEncoding, NUM_KEY_WIDTHS, bits_of_distance_minus_one};
+use crate::compact_page::{
+    CompactPageEncoding, NUM_KEY_DISTANCE_WIDTHS, SampleCountEncoding, bits_of_distance_minus_one,
+};
 use crate::format::{PageEncoding, PageLayout};
 
 /// Number of pages after which the parameters of the encoding are chosen again. With fewer pages they fit the entries
@@ -18,14 +20,14 @@ const PAGES_PER_CODE: u64 = 8;
 /// For each key width but the last, the share of the key distances that must fit in it. The last width is 64 bits, for
 /// distances larger than any observed. Chosen on 31-mers of 5 and 60 Mbp, with and without k-mers of sequencing
 /// errors.
-const WIDTH_QUANTILES: [f64; NUM_KEY_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
+const WIDTH_QUANTILES: [f64; NUM_KEY_DISTANCE_WIDTHS - 1] = [0.1, 0.2, 0.3, 0.45, 0.62, 0.82, 1.0];
 /// Number of small counts. When an encoding is chosen, the frequency of each smaller count is tallied, and those of
 /// larger counts by their number of bits.
 const SMALL_COUNTS: usize = 256;
 
 /// Number of entries of a complete page and, for a compact page, the parameters of its encoding.
 #[derive(Debug, Clone)]
-pub(crate) struct FinishedPageLayout {
+pub(crate) struct PageEntryCountAndEncoding {
     pub entries: usize,
     pub code: Option<Arc<CompactPageEncoding>>,
 }
@@ -80,12 +82,17 @@ impl PageCutter {
 
     /// Adds the next entries, and appends the pages that they complete to `cuts`. A page is complete when the next
     /// entry does not fit.
-    pub(crate) fn add_entries(&mut self, keys: &[u64], values: &[u8], cuts: &mut Vec<FinishedPageLayout>) {
+    pub(crate) fn cut_entries_into_pages(
+        &mut self,
+        keys: &[u64],
+        values: &[u8],
+        cuts: &mut Vec<PageEntryCountAndEncoding>,
+    ) {
         let Some(compact) = &mut self.compact else {
             let mut left = keys.len();
             while self.entries + left > self.max_entries {
                 left -= self.max_entries - self.entries;
-                cuts.push(FinishedPageLayout { entries: self.max_entries, code: None });
+                cuts.push(PageEntryCountAndEncoding { entries: self.max_entries, code: None });
                 self.entries = 0;
             }
             self.entries += left;
@@ -104,19 +111,20 @@ impl PageCutter {
         }
     }
 
-    /// The layout of the current page, which is the last and may not be full. `None` if it has no entries.
-    pub(crate) fn last_page_layout(&self) -> Option<FinishedPageLayout> {
+    /// Number of entries and encoding of the current page, which is the last and may not be full. `None` if it has no
+    /// entries.
+    pub(crate) fn last_page_entry_count_and_encoding(&self) -> Option<PageEntryCountAndEncoding> {
         let code = self.compact.as_ref().map(|compact| compact.code.clone());
-        (self.entries > 0).then_some(FinishedPageLayout { entries: self.entries, code })
+        (self.entries > 0).then_some(PageEntryCountAndEncoding { entries: self.entries, code })
     }
 }
 
 impl CompactState {
     fn new(samples: usize) -> CompactState {
-        let code = CompactPageEncoding::initial_encoding(samples);
+        let code = CompactPageEncoding::first_page_encoding(samples);
         CompactState {
             samples,
-            key_bits: code.key_bits_by_distance_bits(),
+            key_bits: code.encoded_key_bits_by_distance_bits(),
             code: Arc::new(code),
             last_key: 0,
             bits_left: CompactPageEncoding::available_stream_bits(samples),
@@ -158,13 +166,19 @@ impl CompactState {
     }
 
     #[inline(always)]
-    fn add_fitting(&mut self, codes: &[CountEncoding], on_page: usize, keys: &[u64], counts: &[[u8; 4]]) -> usize {
+    fn add_fitting(
+        &mut self,
+        codes: &[SampleCountEncoding],
+        on_page: usize,
+        keys: &[u64],
+        counts: &[[u8; 4]],
+    ) -> usize {
         let (mut last_key, mut bits_left, mut taken) = (self.last_key, self.bits_left, 0);
         for (&key, own) in keys.iter().zip(counts.chunks_exact(codes.len())) {
             let mut bits =
                 if on_page + taken == 0 { 0 } else { self.key_bits[bits_of_distance_minus_one(last_key, key)] };
             for (&count, code) in own.iter().zip(codes) {
-                bits += code.bits_of_count(u32::from_le_bytes(count));
+                bits += code.encoded_bits_of_count(u32::from_le_bytes(count));
             }
             if bits > bits_left {
                 break;
@@ -177,11 +191,11 @@ impl CompactState {
         taken
     }
 
-    fn end_page(&mut self, entries: usize) -> FinishedPageLayout {
-        let cut = FinishedPageLayout { entries, code: Some(self.code.clone()) };
+    fn end_page(&mut self, entries: usize) -> PageEntryCountAndEncoding {
+        let cut = PageEntryCountAndEncoding { entries, code: Some(self.code.clone()) };
         if self.gathers_statistics() {
             self.code = Arc::new(self.statistics.choose_code());
-            self.key_bits = self.code.key_bits_by_distance_bits();
+            self.key_bits = self.code.encoded_key_bits_by_distance_bits();
             self.statistics = EntryStatistics::new(self.samples);
         }
         self.num_pages += 1;
@@ -198,7 +212,7 @@ impl EntryStatistics {
 
     /// Chooses the encoding for entries with these statistics.
     fn choose_code(&self) -> CompactPageEncoding {
-        let mut key_widths = CompactPageEncoding::initial_encoding(0).key_widths;
+        let mut key_widths = CompactPageEncoding::first_page_encoding(0).key_widths;
         let all: u32 = self.distances.iter().sum();
         if all > 0 {
             let (mut width, mut below) = (0, self.distances[0]);
@@ -230,7 +244,7 @@ impl CountHistogram {
     }
 
     /// Chooses the encoding of counts with these frequencies that takes the fewest bits.
-    fn choose_code(&self) -> CountEncoding {
+    fn choose_code(&self) -> SampleCountEncoding {
         let (without_flags, bits) = self.best_width(None);
         let (common, number) = (0..).zip(&self.small).max_by_key(|&(_, number)| number).unwrap_or((0, &0));
         let mut others = self.clone();
@@ -241,10 +255,10 @@ impl CountHistogram {
 
     /// The base and width that take the fewest bits, and the number of these bits without the flags. `common` is the
     /// count that a flag encodes.
-    fn best_width(&self, common: Option<u32>) -> (CountEncoding, u64) {
+    fn best_width(&self, common: Option<u32>) -> (SampleCountEncoding, u64) {
         let base = self.small.iter().position(|&number| number > 0).unwrap_or(0) as u32;
         let all = self.num_counts();
-        let mut best = (CountEncoding { common, base, width: 1 }, u64::MAX);
+        let mut best = (SampleCountEncoding { common, base, width: 1 }, u64::MAX);
         for width in 1..=32 {
             let end = u64::from(base) + (1 << width) - 1;
             let fitting = self.small.iter().take(end.min(SMALL_COUNTS as u64) as usize);
@@ -252,7 +266,7 @@ impl CountHistogram {
             let fit: u64 = fitting.chain(large).map(|&number| u64::from(number)).sum();
             let bits = all * width + 32 * (all - fit);
             if bits < best.1 {
-                best = (CountEncoding { common, base, width: width as u8 }, bits);
+                best = (SampleCountEncoding { common, base, width: width as u8 }, bits);
             }
             if fit == all {
                 break;
@@ -278,9 +292,9 @@ mod tests {
         let values: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
         let (mut cutter, mut cuts) = (PageCutter::new(layout), Vec::new());
         for (keys, values) in keys.chunks(at_once).zip(values.chunks(at_once * 4 * samples)) {
-            cutter.add_entries(keys, values, &mut cuts);
+            cutter.cut_entries_into_pages(keys, values, &mut cuts);
         }
-        cuts.extend(cutter.last_page_layout());
+        cuts.extend(cutter.last_page_entry_count_and_encoding());
         let mut first = 0;
         for cut in &cuts {
             let own = first..first + cut.entries;
@@ -302,7 +316,7 @@ mod tests {
 
     /// Looks up some keys of a page, and keys beside them.
     fn check_single_entries(page: &Page, keys: &[u64], values: &[u8], samples: usize) {
-        let page = CompactPage::parse(page, samples).expect("a page");
+        let page = CompactPage::parse_header(page, samples).expect("a page");
         for (entry, &key) in keys.iter().enumerate().filter(|(entry, _)| entry % 37 == 0 || entry + 2 > keys.len()) {
             assert_eq!(page.find_entry(key), Some(entry));
             let mut counts = vec![[0; 4]; samples];
@@ -424,10 +438,10 @@ mod tests {
         let layout = PageLayout::new_fixed_layout(4);
         let (mut cutter, mut cuts) = (PageCutter::new(layout), Vec::new());
         for n in [340, 1, 339, 0, 681] {
-            cutter.add_entries(&vec![0; n], &vec![0; 4 * n], &mut cuts);
+            cutter.cut_entries_into_pages(&vec![0; n], &vec![0; 4 * n], &mut cuts);
         }
-        cuts.extend(cutter.last_page_layout());
+        cuts.extend(cutter.last_page_entry_count_and_encoding());
         assert_eq!(cuts.iter().map(|cut| cut.entries).collect::<Vec<_>>(), [340, 340, 340, 340, 1]);
-        assert_eq!(PageCutter::new(layout).last_page_layout().map(|cut| cut.entries), None);
+        assert_eq!(PageCutter::new(layout).last_page_entry_count_and_encoding().map(|cut| cut.entries), None);
     }
 }

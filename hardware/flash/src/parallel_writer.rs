@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_machine::placement::PlacedSlice;
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_work::ordered_section::{OrderedSection, PanicGuard};
 
 use crate::error::Error;
-use crate::file_writer::SharedBufferQueue;
-use crate::filter::{FilterGroupBuilder, GroupFilterBlocks};
+use crate::file_writer::SharedWriteBufferQueues;
+use crate::filter::{FilterBlocksOfAllGroups, FilterGroupBuilder};
 use crate::format::{Page, PageLayout};
 use crate::hot_entries::HotEntrySelector;
-use crate::page_cutter::{FinishedPageLayout, PageCutter};
+use crate::page_cutter::{PageCutter, PageEntryCountAndEncoding};
 use crate::writer::TableWriter;
 
 /// State of the table between two key ranges, passed from one thread to the next.
@@ -47,8 +47,8 @@ pub struct ParallelTableWriter<'w> {
     max_entries: u64,
     num_hot_entries: usize,
     ordered_state: OrderedSection<WriteState>,
-    groups: &'w GroupFilterBlocks,
-    buffers: SharedBufferQueue<'w>,
+    groups: &'w FilterBlocksOfAllGroups,
+    buffers: SharedWriteBufferQueues<'w>,
     /// First key of each complete page.
     firsts: Mutex<Vec<u64>>,
     /// Number and first key of each filter group.
@@ -86,13 +86,13 @@ impl<'w> ParallelTableWriter<'w> {
         Ok(KeyRangeWriter {
             table: self,
             _watch: self.ordered_state.close_on_panic(),
-            buffer: SharedBufferQueue::allocate_write_buffer().map_err(memory)?,
+            buffer: SharedWriteBufferQueues::allocate_write_buffer().map_err(memory)?,
             firsts: Vec::new(),
             group_first_keys: Vec::new(),
             page_keys: Vec::new(),
             page_values: Vec::new(),
-            filling: self.groups.new_builder(),
-            chooser: HotEntrySelector::with_capacity(self.num_hot_entries, self.shape.value_bytes),
+            filling: self.groups.new_group_builder(),
+            chooser: HotEntrySelector::with_max_entries(self.num_hot_entries, self.shape.value_bytes),
         })
     }
 
@@ -196,7 +196,7 @@ impl KeyRangeWriter<'_, '_> {
             turn.entries += entries as u64;
             turn.last = last.unwrap_or(turn.last);
             let mut cuts = Vec::new();
-            runs.iter().for_each(|(keys, values)| turn.cutter.add_entries(keys, values, &mut cuts));
+            runs.iter().for_each(|(keys, values)| turn.cutter.cut_entries_into_pages(keys, values, &mut cuts));
             if cuts.is_empty() {
                 copy_last_entries(runs, entries, shape, &mut turn.keys, &mut turn.values);
                 return Some((before, None));
@@ -214,7 +214,7 @@ impl KeyRangeWriter<'_, '_> {
             return false;
         };
         for (keys, _) in runs {
-            self.filling.add_entries(self.table.groups, entry, keys, &mut self.group_first_keys);
+            self.filling.add_keys_across_groups(self.table.groups, entry, keys, &mut self.group_first_keys);
             entry += keys.len() as u64;
         }
         let go_on =
@@ -237,7 +237,7 @@ impl KeyRangeWriter<'_, '_> {
         page: u64,
         carried: EntrySlices<'_>,
         runs: &[EntrySlices<'_>],
-        cuts: &[FinishedPageLayout],
+        cuts: &[PageEntryCountAndEncoding],
     ) -> bool {
         let shape = self.table.shape;
         self.firsts.clear();
@@ -288,7 +288,7 @@ impl KeyRangeWriter<'_, '_> {
     }
 
     fn write_buffer(&mut self, full: usize, first: u64) -> bool {
-        let written = self.table.buffers.queue_full_pages(&mut self.buffer, full, first);
+        let written = self.table.buffers.queue_pages_and_swap_buffer(&mut self.buffer, full, first);
         if !written {
             self.table.has_write_failed.store(true, Relaxed);
             self.table.ordered_state.close();
@@ -305,7 +305,7 @@ impl KeyRangeWriter<'_, '_> {
 
     /// Adds the filter groups and hot entries of this thread to those of the table. Each thread must call it when it
     /// has no more key ranges to add.
-    pub fn merge_into_table(mut self) {
+    pub fn merge_filter_and_hot_entries(mut self) {
         self.filling.merge_into_groups(self.table.groups);
         let mut group_keys = self.table.group_first_keys.lock().unwrap_or_else(PoisonError::into_inner);
         group_keys.append(&mut self.group_first_keys);
@@ -324,7 +324,7 @@ impl TableWriter {
     pub fn write_in_parallel<T>(&mut self, work: impl FnOnce(&ParallelTableWriter<'_>) -> T) -> Result<T, Error> {
         let (shape, wanted_hot) = (self.shape, self.spec.hot_entries);
         let together = ParallelTableWriter {
-            path: self.file_writer.path().to_path_buf(),
+            path: self.file_writer.final_path().to_path_buf(),
             shape,
             max_entries: self.spec.max_entries,
             num_hot_entries: wanted_hot,

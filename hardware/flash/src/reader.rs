@@ -38,8 +38,8 @@ impl Table {
     /// stay on the calling thread.
     ///
     /// # Errors
-    /// When the system does not permit the read method of the table ([`crate::TableOptions::access`]), or there is no
-    /// memory for the buffers (4096 bytes per read).
+    /// When the system does not permit the read method of the table ([`crate::TableOpenOptions::access`]), or there is
+    /// no memory for the buffers (4096 bytes per read).
     pub fn new_reader(&self, depth: usize) -> Result<TableReader<'_>, Error> {
         TableReader::new(self, depth)
     }
@@ -49,7 +49,7 @@ impl Table {
     ///
     /// # Errors
     /// As for [`Table::new_reader`] and [`TableReader::get_many`], or when a thread cannot be started.
-    pub fn get_many(
+    pub fn get_many_with_threads(
         &self,
         keys: &[u64],
         threads: usize,
@@ -144,10 +144,9 @@ impl<'t> TableReader<'t> {
             match &self.table.pages {
                 Some(pages) => {
                     for wanted in &self.lookups {
-                        let page =
-                            CheckedPage::from_checked_page(self.table, wanted.page, &pages[wanted.page as usize]);
+                        let page = CheckedPage::assume_checked(self.table, wanted.page, &pages[wanted.page as usize]);
                         let filled = result_slots.fill_value_if_present(wanted.key_index, |value| {
-                            page.copy_value(keys[wanted.key_index], value)
+                            page.copy_value_of_key(keys[wanted.key_index], value)
                         });
                         filled.map_err(|what| self.table.damaged_page_error(wanted.page, what))?;
                     }
@@ -204,8 +203,8 @@ impl<'t> TableReader<'t> {
                 let filled = page.and_then(|page| table.check_page(number, page)).and_then(|page| {
                     self.lookups[asked].iter().try_for_each(|wanted| {
                         let key = keys[wanted.key_index];
-                        let filled =
-                            result_slots.fill_value_if_present(wanted.key_index, |value| page.copy_value(key, value));
+                        let filled = result_slots
+                            .fill_value_if_present(wanted.key_index, |value| page.copy_value_of_key(key, value));
                         filled.map_err(|what| table.damaged_page_error(number, what))
                     })
                 });

@@ -13,8 +13,8 @@ use crate::error::{Error, TablePart};
 use crate::file;
 use crate::filter::{BloomBlock, FilterLayout};
 use crate::format::{
-    self, FileSection, HeaderError, PAGE_BYTES, Page, PageEncoding, PageLayout, SectionChecksum, TABLE_FORMAT_VERSION,
-    TableHeader,
+    self, FileSection, HeaderError, NEWEST_TABLE_FORMAT_VERSION, PAGE_BYTES, Page, PageEncoding, PageLayout,
+    SectionChecksum, TableHeader,
 };
 use crate::hot_entries::HotEntries;
 use crate::index::FirstKeyIndex;
@@ -22,7 +22,7 @@ use crate::queue::PageReadMethod;
 
 /// Options for opening a table: how its pages are read, and what is kept in memory on which NUMA nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableOptions {
+pub struct TableOpenOptions {
     /// Method by which pages are read.
     pub access: PageReadMethod,
     /// NUMA nodes and page size of the memory for the index, the filter, the hot entries, the read buffers, and pages
@@ -33,12 +33,12 @@ pub struct TableOptions {
     pub load_hot_entries: bool,
 }
 
-impl Default for TableOptions {
+impl Default for TableOpenOptions {
     /// Chooses the best read method that the system permits, local memory in transparent huge pages, and loads the hot
     /// entries.
     fn default() -> Self {
         let placement = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Transparent };
-        TableOptions { access: PageReadMethod::Auto, placement, load_hot_entries: true }
+        TableOpenOptions { access: PageReadMethod::Auto, placement, load_hot_entries: true }
     }
 }
 
@@ -107,7 +107,7 @@ impl Table {
     /// # Errors
     /// When the file cannot be opened or read, is not a table, has an unsupported version or a wrong length, a loaded
     /// part or the header is damaged, or there is no memory for the loaded parts.
-    pub fn open(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table, Error> {
+    pub fn open(path: impl AsRef<Path>, options: &TableOpenOptions) -> Result<Table, Error> {
         let path = path.as_ref();
         let opened = |source| Error::Open { path: path.to_path_buf(), source };
         let plain = File::open(path).map_err(opened)?;
@@ -116,7 +116,7 @@ impl Table {
         let (index, group_index, filter, hot) = (|| {
             let (index, group_index) = read_index(&plain, &header, at)?;
             // The filter of a table of version 1 is not used: every key may be present.
-            let filter = match header.filter_blocks_per_page {
+            let filter = match header.filter_blocks_per_unit {
                 Some(_) => read_section(&plain, &header.filter, TablePart::Filter, at)?,
                 None => PlacedSlice::new_zeroed(0, at)?,
             };
@@ -193,11 +193,11 @@ impl Table {
         let what = if !page.has_valid_checksum(number + 1) {
             "its checksum does not match"
         } else if shape.num_entries_of_page(page, number, self.header.entries).is_none() {
-            compact_page::DAMAGED_STREAMS_MESSAGE
+            compact_page::DAMAGED_COMPACT_PAGE_MESSAGE
         } else if shape.first_key_of_page(page) != self.index.first_keys()[number as usize] {
             "its first key differs from the index"
         } else {
-            return Ok(CheckedPage::from_checked_page(self, number, page));
+            return Ok(CheckedPage::assume_checked(self, number, page));
         };
         Err(self.damaged_page_error(number, what))
     }
@@ -213,7 +213,7 @@ impl Table {
         let mut pages: PlacedSlice<Page> =
             PlacedSlice::new_zeroed(self.num_pages() as usize, &self.placement).map_err(memory)?;
         for (piece, first) in pages.chunks_mut(256).zip((0..).step_by(256)) {
-            file::read_pages(&self.path, &self.file, piece, first)?;
+            file::read_entry_pages(&self.path, &self.file, piece, first)?;
             for (page, number) in piece.iter().zip(first..) {
                 self.check_page(number, page)?;
             }
@@ -230,8 +230,8 @@ pub(crate) struct CheckedPage<'p> {
 }
 
 impl<'p> CheckedPage<'p> {
-    /// Wraps a page whose checksum was checked before.
-    pub(crate) fn from_checked_page(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
+    /// Wraps a page whose checksum and header were checked before.
+    pub(crate) fn assume_checked(table: &Table, number: u64, page: &'p Page) -> CheckedPage<'p> {
         let shape = table.header.page_layout;
         let entries = shape.num_entries_of_page(page, number, table.header.entries).unwrap_or(0);
         CheckedPage { page, entries, shape }
@@ -244,7 +244,7 @@ impl<'p> CheckedPage<'p> {
     pub(crate) fn decode_entries(&self, keys: &mut Vec<u64>, values: &mut Vec<u8>) -> Result<(), &'static str> {
         keys.resize(self.entries, 0);
         values.resize(self.entries * self.shape.value_bytes, 0);
-        self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)
+        self.shape.decode_entries(self.page, keys, values).ok_or(compact_page::DAMAGED_COMPACT_PAGE_MESSAGE)
     }
 
     /// Copies the value of `key` to `value`. Returns whether the page has the key.
@@ -252,15 +252,17 @@ impl<'p> CheckedPage<'p> {
     /// # Errors
     /// The content is not a valid compact page.
     #[inline]
-    pub(crate) fn copy_value(&self, key: u64, value: &mut [u8]) -> Result<bool, &'static str> {
+    pub(crate) fn copy_value_of_key(&self, key: u64, value: &mut [u8]) -> Result<bool, &'static str> {
         match self.shape.encoding {
             PageEncoding::Fixed => {
                 let found = self.shape.keys_of_fixed_page(self.page, self.entries).binary_search(&key);
-                Ok(found.map(|entry| value.copy_from_slice(self.shape.value_of_fixed_entry(self.page, entry))).is_ok())
+                Ok(found
+                    .map(|entry| value.copy_from_slice(self.shape.entry_value_on_fixed_page(self.page, entry)))
+                    .is_ok())
             }
             PageEncoding::Compact => {
-                let damaged = compact_page::DAMAGED_STREAMS_MESSAGE;
-                let page = CompactPage::parse(self.page, self.shape.counts_per_entry()).ok_or(damaged)?;
+                let damaged = compact_page::DAMAGED_COMPACT_PAGE_MESSAGE;
+                let page = CompactPage::parse_header(self.page, self.shape.counts_per_entry()).ok_or(damaged)?;
                 let Some(entry) = page.find_entry(key) else { return Ok(false) };
                 page.decode_counts_of_entry(entry, value.as_chunks_mut().0).ok_or(damaged)?;
                 Ok(true)
@@ -284,7 +286,7 @@ pub(crate) fn read_header(path: &Path, file: &File) -> Result<TableHeader, Error
     let header = parsed.map_err(|misfit| match misfit {
         HeaderError::NotATable => Error::NotATable { path: path.clone() },
         HeaderError::Version(found) => {
-            Error::UnsupportedVersion { path: path.clone(), found, known: TABLE_FORMAT_VERSION }
+            Error::UnsupportedVersion { path: path.clone(), found, known: NEWEST_TABLE_FORMAT_VERSION }
         }
         HeaderError::Damaged(what) => Error::Damaged { path: path.clone(), part: TablePart::Header, what },
     })?;
@@ -343,7 +345,7 @@ fn read_index(
 fn read_hot(file: &File, header: &TableHeader, wanted: bool, at: &MemoryPlacement) -> Result<HotEntries, OpenError> {
     let bytes: PlacedSlice<u8> = read_section(file, &header.hot, TablePart::HotEntries, at)?;
     let count = header.num_hot_entries() as usize;
-    if count > HotEntries::MAX_ENTRIES {
+    if count > HotEntries::MAX_HOT_ENTRIES {
         return Err(OpenError::Damaged(TablePart::HotEntries, "there are too many"));
     }
     let (keys, values) = bytes.split_at(count * format::KEY_BYTES);
@@ -374,10 +376,10 @@ mod tests {
         for before in [false, true] {
             if before {
                 let file = File::options().read(true).write(true).open(&path).unwrap();
-                let header = TableHeader { filter_blocks_per_page: None, ..read_header(&path, &file).unwrap() };
+                let header = TableHeader { filter_blocks_per_unit: None, ..read_header(&path, &file).unwrap() };
                 file.write_all_at(&header.to_header_page().0, 0).unwrap();
             }
-            let table = Table::open(&path, &TableOptions::default()).unwrap();
+            let table = Table::open(&path, &TableOpenOptions::default()).unwrap();
             assert_eq!(table.memory_bytes_by_part().filter == 0, before);
             let mut reader = table.new_reader(16).unwrap();
             let asked: Vec<u64> = (0..120_010).collect();

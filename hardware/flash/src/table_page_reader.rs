@@ -87,7 +87,7 @@ impl TablePageReader {
         let plain = File::open(&path).map_err(opened)?;
         let header = read_header(&path, &plain)?;
         let file = file::open_for_direct_reading(&path).map_err(opened)?;
-        let cached = file::is_in_page_cache(&plain, header.file_bytes() / PAGE_BYTES as u64);
+        let cached = file::is_probably_in_page_cache(&plain, header.file_bytes() / PAGE_BYTES as u64);
         Ok(TablePageReader { path, header, direct_file: file, buffered_file: plain, is_cached: cached })
     }
 
@@ -151,11 +151,11 @@ impl TablePageReader {
     ///
     /// # Errors
     /// When the index cannot be read. The checksum of the index is not checked: a damaged index gives a wrong page.
-    pub fn find_page(&self, key: u64) -> Result<u64, Error> {
+    pub fn find_page_of_key(&self, key: u64) -> Result<u64, Error> {
         let (mut low, mut high) = (0, self.num_pages());
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.read_first_key(middle)? <= key {
+            if self.read_first_key_of_page(middle)? <= key {
                 low = middle;
             } else {
                 high = middle;
@@ -168,7 +168,7 @@ impl TablePageReader {
     ///
     /// # Errors
     /// When the index cannot be read. The checksum of the index is not checked.
-    pub fn read_first_key(&self, page: u64) -> Result<u64, Error> {
+    pub fn read_first_key_of_page(&self, page: u64) -> Result<u64, Error> {
         let mut key = [0];
         self.read_index(page, &mut key)?;
         Ok(key[0])
@@ -179,7 +179,7 @@ impl TablePageReader {
     /// # Errors
     /// When the index cannot be read, or the keys, with the last one that `keys` had before, do not ascend. The
     /// checksum of the index is not checked: unpacking the pages shows whether these are their first keys.
-    pub fn read_first_keys(&self, pages: Range<u64>, keys: &mut Vec<u64>) -> Result<(), Error> {
+    pub fn read_first_keys_of_pages(&self, pages: Range<u64>, keys: &mut Vec<u64>) -> Result<(), Error> {
         if pages.is_empty() {
             return Ok(());
         }
@@ -204,21 +204,21 @@ impl TablePageReader {
     ///
     /// # Panics
     /// When the buffer has fewer pages.
-    pub fn read_pages(&self, pages: Range<u64>, raw: &mut UncheckedPages) -> Result<(), Error> {
+    pub fn read_unchecked_pages(&self, pages: Range<u64>, raw: &mut UncheckedPages) -> Result<(), Error> {
         raw.first_page = pages.start;
         raw.num_pages = pages.end.saturating_sub(pages.start) as usize;
         if raw.num_pages == 0 {
             return Ok(());
         }
         let file = if self.is_cached { &self.buffered_file } else { &self.direct_file };
-        file::read_pages(&self.path, file, &mut raw.pages[..raw.num_pages], pages.start)
+        file::read_entry_pages(&self.path, file, &mut raw.pages[..raw.num_pages], pages.start)
     }
 
     /// Creates a reader of all entries in key order that reads `pages` pages (at least one) at a time.
     ///
     /// # Errors
     /// There is no memory for the pages.
-    pub fn entry_batch_reader(&self, pages: usize) -> Result<EntryBatchReader<'_>, Error> {
+    pub fn new_entry_batch_reader(&self, pages: usize) -> Result<EntryBatchReader<'_>, Error> {
         let pages = (pages.max(1) as u64).min(self.num_pages().max(1));
         let memory = |source| Error::NotEnoughMemory { path: self.path.clone(), source };
         let raw = UncheckedPages::allocate(pages as usize).map_err(memory)?;
@@ -239,7 +239,7 @@ impl TablePageReader {
     ///
     /// # Panics
     /// When the size of the table's values is not a multiple of the size of `V`, or `firsts` has too few keys.
-    pub fn unpack_entries<V: Pod>(
+    pub fn check_and_unpack_pages<V: Pod>(
         &self,
         raw: &UncheckedPages,
         firsts: &[u64],
@@ -271,7 +271,7 @@ impl TablePageReader {
         }
         let entries = shape
             .num_entries_of_page(page, number, self.header.entries)
-            .ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)?;
+            .ok_or(compact_page::DAMAGED_COMPACT_PAGE_MESSAGE)?;
         if shape.first_key_of_page(page) != first {
             return Err("its first key differs from the index");
         }
@@ -280,7 +280,7 @@ impl TablePageReader {
         let units = (entries * shape.value_bytes).checked_div(size_of::<V>()).unwrap_or(0);
         batch.values.resize(old_values + units, V::zeroed());
         let (keys, values) = (&mut batch.keys[old_keys..], bytemuck::cast_slice_mut(&mut batch.values[old_values..]));
-        shape.decode_entries(page, keys, values).ok_or(compact_page::DAMAGED_STREAMS_MESSAGE)?;
+        shape.decode_entries(page, keys, values).ok_or(compact_page::DAMAGED_COMPACT_PAGE_MESSAGE)?;
         if is_strictly_ascending(keys) && next.is_none_or(|next| keys[entries - 1] < next) {
             Ok(())
         } else {
@@ -303,19 +303,19 @@ impl EntryBatchReader<'_> {
     /// Replaces the content of `batch` by the entries of the next pages. `batch` is empty after the end of the table.
     ///
     /// # Errors
-    /// As for [`TablePageReader::read_first_keys`], [`TablePageReader::read_pages`] and
-    /// [`TablePageReader::unpack_entries`].
+    /// As for [`TablePageReader::read_first_keys_of_pages`], [`TablePageReader::read_unchecked_pages`] and
+    /// [`TablePageReader::check_and_unpack_pages`].
     ///
     /// # Panics
-    /// As for [`TablePageReader::unpack_entries`].
-    pub fn next_batch<V: Pod>(&mut self, batch: &mut EntryBatch<V>) -> Result<(), Error> {
+    /// As for [`TablePageReader::check_and_unpack_pages`].
+    pub fn read_next_batch<V: Pod>(&mut self, batch: &mut EntryBatch<V>) -> Result<(), Error> {
         batch.remove_all_entries();
         let all = self.page_reader.num_pages();
         let end = (self.next_page + self.pages_per_batch).min(all);
         self.page_first_keys.clear();
-        self.page_reader.read_first_keys(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
-        self.page_reader.read_pages(self.next_page..end, &mut self.raw)?;
+        self.page_reader.read_first_keys_of_pages(self.next_page..(end + 1).min(all), &mut self.page_first_keys)?;
+        self.page_reader.read_unchecked_pages(self.next_page..end, &mut self.raw)?;
         self.next_page = end;
-        self.page_reader.unpack_entries(&self.raw, &self.page_first_keys, batch)
+        self.page_reader.check_and_unpack_pages(&self.raw, &self.page_first_keys, batch)
     }
 }

@@ -10,13 +10,13 @@ use crate::Error;
 use crate::compact_page::{self, MAX_COUNTS_PER_ENTRY};
 use crate::file;
 use crate::file_writer::TableFileWriter;
-use crate::filter::{BloomBlock, FilterGroupBuilder, FilterLayout, GroupFilterBlocks, UNITS_PER_FILTER_GROUP};
+use crate::filter::{BloomBlock, FILTER_UNITS_PER_GROUP, FilterBlocksOfAllGroups, FilterGroupBuilder, FilterLayout};
 use crate::format::{
     self, COUNT_BYTES, FileSection, KEY_BYTES, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PAGE_BYTES, Page, PageEncoding,
     PageLayout, TableHeader,
 };
 use crate::hot_entries::{HotEntries, HotEntrySelector};
-use crate::page_cutter::{FinishedPageLayout, PageCutter};
+use crate::page_cutter::{PageCutter, PageEntryCountAndEncoding};
 
 /// Number of entries that are divided into pages together.
 const ENTRIES_PER_CUT: usize = 1024;
@@ -47,7 +47,7 @@ pub struct TableSpec {
 impl TableSpec {
     /// Specification for at most `entries` entries with `counts` 32-bit counts each (1 to 64), in compact pages. All
     /// other fields are as in [`TableSpec::new`].
-    pub fn with_counts(counts: usize, entries: u64) -> TableSpec {
+    pub fn new_for_counts(counts: usize, entries: u64) -> TableSpec {
         TableSpec { encoding: PageEncoding::Compact, ..TableSpec::new(counts * COUNT_BYTES, entries) }
     }
 
@@ -70,9 +70,9 @@ impl TableSpec {
     /// Maximum memory in bytes that writing takes. It exceeds [`TableSpec::memory_bytes`] only if that is too little
     /// for the first keys of all pages, the candidates for hot entries, 2 MiB of write buffers, 256 KiB of read buffer,
     /// and the filter of one group of pages.
-    pub fn max_memory_bytes(&self) -> u64 {
+    pub fn max_writing_memory_bytes(&self) -> u64 {
         self.non_filter_bytes()
-            + GroupFilterBlocks::max_memory_bytes(self.max_filter_layout(), self.filter_memory_bytes())
+            + FilterBlocksOfAllGroups::max_stored_bytes(self.max_filter_layout(), self.filter_memory_bytes())
     }
 
     fn shape(&self) -> PageLayout {
@@ -98,9 +98,9 @@ impl TableSpec {
         let index_keys =
             self.shape().max_pages_for_entries(self.max_entries) + self.shape().num_group_first_keys(self.max_entries);
         let index = index_keys * KEY_BYTES as u64;
-        let chosen = HotEntrySelector::compute_peak_bytes(self.hot_entries, self.shape().value_bytes);
+        let chosen = HotEntrySelector::max_selector_bytes(self.hot_entries, self.shape().value_bytes);
         let group = self.max_filter_layout().blocks_per_full_group() * size_of::<BloomBlock>() as u64;
-        index + chosen + TableFileWriter::BUFFER_MEMORY_BYTES + UNITS_PER_FILTER_GROUP * PAGE_BYTES as u64 + group
+        index + chosen + TableFileWriter::WRITE_BUFFER_MEMORY_BYTES + FILTER_UNITS_PER_GROUP * PAGE_BYTES as u64 + group
     }
 
     /// Memory in bytes that is left for building the filter.
@@ -119,8 +119,8 @@ impl TableSpec {
             format!("values of {} bytes, compact pages have 1 to {MAX_COUNTS_PER_ENTRY} counts of 4", self.value_bytes)
         } else if self.note.len() > MAX_NOTE_BYTES {
             format!("a note of {} bytes, the header has room for {MAX_NOTE_BYTES}", self.note.len())
-        } else if self.hot_entries > HotEntries::MAX_ENTRIES {
-            format!("{} hot entries, the most are {}", self.hot_entries, HotEntries::MAX_ENTRIES)
+        } else if self.hot_entries > HotEntries::MAX_HOT_ENTRIES {
+            format!("{} hot entries, the most are {}", self.hot_entries, HotEntries::MAX_HOT_ENTRIES)
         } else if self.filter_bits > 64 {
             format!("a filter of {} bits a key, the most are 64", self.filter_bits)
         } else if self.max_entries >= 1 << 48 {
@@ -149,7 +149,7 @@ pub struct TableSummary {
 /// the partial file is removed.
 ///
 /// ```
-/// use genuma_flash::{Table, TableOptions, TableSpec, TableWriter};
+/// use genuma_flash::{Table, TableOpenOptions, TableSpec, TableWriter};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("counts.table");
@@ -159,7 +159,7 @@ pub struct TableSummary {
 /// }
 /// writer.finish_and_publish()?;
 ///
-/// let table = Table::open(&path, &TableOptions::default())?;
+/// let table = Table::open(&path, &TableOpenOptions::default())?;
 /// assert_eq!(table.new_reader(64)?.get(81)?, Some(&[9, 0][..]));
 /// # Ok::<(), anyhow::Error>(())
 /// ```
@@ -181,7 +181,7 @@ pub struct TableWriter {
     pub(crate) page_first_keys: Vec<u64>,
     /// Number and first key of each filter group.
     pub(crate) group_first_keys: Vec<(u64, u64)>,
-    pub(crate) filter_groups: GroupFilterBlocks,
+    pub(crate) filter_groups: FilterBlocksOfAllGroups,
     /// Number of entries that were added to the filter.
     pub(crate) num_filter_entries: u64,
     pub(crate) filter_builder: FilterGroupBuilder,
@@ -197,17 +197,17 @@ impl TableWriter {
         let path = path.as_ref();
         spec.check(path)?;
         let shape = spec.shape();
-        let groups = GroupFilterBlocks::allocate(
+        let groups = FilterBlocksOfAllGroups::new_for_groups_that_fit(
             spec.max_filter_layout(),
             shape.entries_per_filter_group(),
             spec.filter_memory_bytes(),
         );
-        let filling = groups.new_builder();
-        let chooser = HotEntrySelector::with_capacity(spec.hot_entries, spec.value_bytes);
+        let filling = groups.new_group_builder();
+        let chooser = HotEntrySelector::with_max_entries(spec.hot_entries, spec.value_bytes);
         let mut sink = TableFileWriter::create(path)?;
         // Reserves the header page; its content is known at the end.
         sink.current_page();
-        sink.finish_page()?;
+        sink.finish_current_page()?;
         Ok(TableWriter {
             file_writer: sink,
             spec,
@@ -239,16 +239,16 @@ impl TableWriter {
         let entry = self.entries;
         if value.len() != self.shape.value_bytes {
             let (given, wanted) = (value.len(), self.shape.value_bytes);
-            return Err(Error::WrongValueSize { path: self.file_writer.path().to_owned(), entry, given, wanted });
+            return Err(Error::WrongValueSize { path: self.file_writer.final_path().to_owned(), entry, given, wanted });
         }
         if entry == self.spec.max_entries {
-            return Err(Error::TooManyEntries { path: self.file_writer.path().to_owned(), most: entry });
+            return Err(Error::TooManyEntries { path: self.file_writer.final_path().to_owned(), most: entry });
         }
         if entry == 0 {
             self.first_key = key;
         } else if key <= self.last_key {
             return Err(Error::KeysOutOfOrder {
-                path: self.file_writer.path().to_owned(),
+                path: self.file_writer.final_path().to_owned(),
                 entry,
                 key,
                 before: self.last_key,
@@ -271,7 +271,7 @@ impl TableWriter {
         let value = self.shape.value_bytes;
         if values.len() != keys.len() * value {
             let (entry, wanted) = (self.entries, keys.len() * value);
-            let path = self.file_writer.path().to_owned();
+            let path = self.file_writer.final_path().to_owned();
             return Err(Error::WrongValueSize { path, entry, given: values.len(), wanted });
         }
         let [Some(&first), Some(&last)] = [keys.first(), keys.last()] else { return Ok(()) };
@@ -305,9 +305,9 @@ impl TableWriter {
         let (new_keys, new_values) =
             (&self.keys[self.num_paged_entries..], &self.values[self.num_paged_entries * value..]);
         let mut cuts = Vec::new();
-        self.page_cutter.add_entries(new_keys, new_values, &mut cuts);
+        self.page_cutter.cut_entries_into_pages(new_keys, new_values, &mut cuts);
         let first = self.num_filter_entries;
-        self.filter_builder.add_entries(&self.filter_groups, first, new_keys, &mut self.group_first_keys);
+        self.filter_builder.add_keys_across_groups(&self.filter_groups, first, new_keys, &mut self.group_first_keys);
         self.num_filter_entries += new_keys.len() as u64;
         let mut written = 0;
         for cut in &cuts {
@@ -321,7 +321,7 @@ impl TableWriter {
     }
 
     /// Writes a page with the entries from index `first` of `keys` on.
-    fn write_page(&mut self, cut: &FinishedPageLayout, first: usize) -> Result<(), Error> {
+    fn write_page(&mut self, cut: &PageEntryCountAndEncoding, first: usize) -> Result<(), Error> {
         let (keys, value) = (&self.keys[first..first + cut.entries], self.shape.value_bytes);
         let values = &self.values[first * value..][..cut.entries * value];
         self.page_first_keys.push(keys[0]);
@@ -329,7 +329,7 @@ impl TableWriter {
         let page = self.file_writer.current_page();
         self.shape.encode_page(cut.code.as_deref(), keys, values, page);
         page.write_checksum(number);
-        self.file_writer.finish_page()
+        self.file_writer.finish_current_page()
     }
 
     /// Writes the rest of the table, syncs the file and publishes it under its final name, replacing an older table.
@@ -337,7 +337,7 @@ impl TableWriter {
     /// # Errors
     /// When the disk is full or writing fails. The partial file is then removed.
     pub fn finish_and_publish(self) -> Result<TableSummary, Error> {
-        let (written, table) = self.finish_unpublished()?;
+        let (written, table) = self.finish_without_publishing()?;
         table.publish()?;
         Ok(written)
     }
@@ -347,9 +347,9 @@ impl TableWriter {
     ///
     /// # Errors
     /// When the disk is full or writing fails. The partial file is then removed.
-    pub fn finish_unpublished(mut self) -> Result<(TableSummary, PartialFile), Error> {
+    pub fn finish_without_publishing(mut self) -> Result<(TableSummary, PartialFile), Error> {
         self.write_complete_pages()?;
-        if let Some(cut) = self.page_cutter.last_page_layout() {
+        if let Some(cut) = self.page_cutter.last_page_entry_count_and_encoding() {
             self.write_page(&cut, 0)?;
         }
         let group_keys: Vec<u64> = match self.shape.encoding {
@@ -360,13 +360,13 @@ impl TableWriter {
             .file_writer
             .write_section(&[bytemuck::cast_slice(&self.page_first_keys), bytemuck::cast_slice(&group_keys)])?;
         let units = self.entries.div_ceil(self.shape.entries_per_filter_unit());
-        let layout = FilterLayout { pages: units, ..self.spec.max_filter_layout() };
+        let layout = FilterLayout { units, ..self.spec.max_filter_layout() };
         let filter = self.write_filter(layout)?;
         let most = self.entries / self.spec.min_entries_per_hot_entry.max(1);
         let (keys, values) = self.hot_selector.into_selected_entries(most.min(self.spec.hot_entries as u64) as usize);
         let hot = self.file_writer.write_section(&[bytemuck::cast_slice(&keys), &values])?;
         let (first, last, note) = (self.first_key, self.last_key, self.spec.note);
-        let (shape, entries, filter_each) = (self.shape, self.entries, Some(layout.blocks_per_page));
+        let (shape, entries, filter_each) = (self.shape, self.entries, Some(layout.blocks_per_unit));
         let header = TableHeader {
             page_layout: shape,
             entries,
@@ -375,11 +375,11 @@ impl TableWriter {
             last_key: last,
             index,
             filter,
-            filter_blocks_per_page: filter_each,
+            filter_blocks_per_unit: filter_each,
             hot,
             note,
         };
-        let table = self.file_writer.finish_with_header(&header.to_header_page())?;
+        let table = self.file_writer.write_header_and_finish(&header.to_header_page())?;
         let (entries, pages, hot) = (header.entries, header.pages, header.num_hot_entries());
         Ok((TableSummary { entries, pages, hot_entries: hot, file_bytes: header.file_bytes() }, table))
     }
@@ -389,7 +389,7 @@ impl TableWriter {
         self.filter_builder.merge_into_groups(&self.filter_groups);
         let (mut part, mut again) = (self.file_writer.begin_section(), None);
         for group in 0..layout.num_groups() {
-            let blocks = match self.filter_groups.take_filter_group(group, layout.num_blocks_of_group(group)) {
+            let blocks = match self.filter_groups.take_folded_group_blocks(group, layout.num_blocks_of_group(group)) {
                 Some(blocks) => blocks,
                 None => {
                     let (file, pages) = match &mut again {
@@ -408,9 +408,9 @@ impl TableWriter {
     fn open_for_rereading(&mut self) -> Result<(File, PlacedSlice<Page>), Error> {
         let file = self.file_writer.reopen_for_reading()?;
         let at = MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base };
-        let path = self.file_writer.path();
+        let path = self.file_writer.final_path();
         let memory = |source| Error::NotEnoughMemory { path: path.to_path_buf(), source };
-        Ok((file, PlacedSlice::new_zeroed(UNITS_PER_FILTER_GROUP as usize, &at).map_err(memory)?))
+        Ok((file, PlacedSlice::new_zeroed(FILTER_UNITS_PER_GROUP as usize, &at).map_err(memory)?))
     }
 
     /// Rebuilds the filter blocks of a group from its pages in the file.
@@ -421,16 +421,16 @@ impl TableWriter {
         file: &File,
         pages: &mut [Page],
     ) -> Result<Vec<BloomBlock>, Error> {
-        let (path, all) = (self.file_writer.path(), self.page_first_keys.len());
+        let (path, all) = (self.file_writer.final_path(), self.page_first_keys.len());
         let group_key = |group: u64| self.group_first_keys.get(group as usize).map(|&(_, key)| key);
         let (first, next) = (group_key(group).unwrap_or(0), group_key(group + 1));
         let begin = self.page_first_keys.partition_point(|&key| key <= first).saturating_sub(1);
         let end = next.map_or(all, |next| self.page_first_keys.partition_point(|&key| key < next));
-        let mut filling = self.filter_groups.new_builder();
+        let mut filling = self.filter_groups.new_group_builder();
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for chunk in (begin..end).step_by(pages.len()) {
-            let pages = &mut pages[..(end - chunk).min(UNITS_PER_FILTER_GROUP as usize)];
-            file::read_pages(path, file, pages, chunk as u64)?;
+            let pages = &mut pages[..(end - chunk).min(FILTER_UNITS_PER_GROUP as usize)];
+            file::read_entry_pages(path, file, pages, chunk as u64)?;
             for (page, number) in pages.iter().zip(chunk as u64..) {
                 let damaged = |what| {
                     let (path, part) = (path.to_path_buf(), format::table_part_of_page(number));
@@ -443,10 +443,10 @@ impl TableWriter {
                 keys.resize(entries, 0);
                 values.resize(entries * self.shape.value_bytes, 0);
                 let decoded = self.shape.decode_entries(page, &mut keys, &mut values);
-                decoded.ok_or_else(|| damaged(compact_page::DAMAGED_STREAMS_MESSAGE))?;
+                decoded.ok_or_else(|| damaged(compact_page::DAMAGED_COMPACT_PAGE_MESSAGE))?;
                 let own = keys.partition_point(|&key| key < first)
                     ..next.map_or(entries, |next| keys.partition_point(|&key| key < next));
-                filling.add_keys(&keys[own]);
+                filling.add_keys_to_current_group(&keys[own]);
             }
         }
         Ok(filling.into_folded_blocks(layout.num_blocks_of_group(group)))

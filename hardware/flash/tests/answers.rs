@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use genuma_flash::{
-    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageEncoding, PageReadMethod, Table, TableOptions, TableSpec,
-    TableWriter,
+    CachedTable, Error, LookupResults, MAX_VALUE_BYTES, PageEncoding, PageReadMethod, Table, TableOpenOptions,
+    TableSpec, TableWriter,
 };
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize};
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ const WAYS: [PageReadMethod; 5] = [
     PageReadMethod::Memory,
 ];
 
-fn options(access: PageReadMethod, hot: bool) -> TableOptions {
-    TableOptions {
+fn options(access: PageReadMethod, hot: bool) -> TableOpenOptions {
+    TableOpenOptions {
         access,
         load_hot_entries: hot,
         placement: MemoryPlacement { policy: MemoryPolicy::Local, page_size: PageSize::Base },
@@ -63,23 +63,26 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
         let key = asked[asked.len() / 2];
         assert_eq!(reader.get(key).unwrap(), expected(&key).as_deref());
     }
-    table.get_many(asked, 3, 8, &mut answers).unwrap();
+    table.get_many_with_threads(asked, 3, 8, &mut answers).unwrap();
     assert!(asked.iter().zip(answers.iter()).all(|(key, answer)| answer == expected(key).as_deref()));
 
     // Caches that hold none, some and all of the entries; the second lookup repeats the first.
     let all = CachedTable::cache_bytes_for_entries(table.len(), bytes);
     for memory in [0, all / 7, all, u64::MAX] {
-        let mut cached = CachedTable::allocate(table, memory).unwrap();
-        assert!(memory == u64::MAX || CachedTable::cache_bytes_for_entries(cached.capacity_entries(), bytes) <= memory);
+        let mut cached = CachedTable::allocate_cache_for_table(table, memory).unwrap();
+        assert!(
+            memory == u64::MAX
+                || CachedTable::cache_bytes_for_entries(cached.cache_capacity_entries(), bytes) <= memory
+        );
         for keys in asked.chunks(asked.len() / 2 + 1).chain(asked.rchunks(asked.len() * 2 / 3 + 1)) {
             cached.get_many(keys, 2, 8, &mut answers).unwrap();
             assert_eq!(answers.len(), keys.len());
             assert!(keys.iter().zip(answers.iter()).all(|(key, answer)| answer == expected(key).as_deref()));
         }
-        assert!(cached.capacity_entries() > 0 || cached.num_hits() == 0);
+        assert!(cached.cache_capacity_entries() > 0 || cached.num_cache_hits() == 0);
     }
 
-    let mut entries = table.entry_reader().unwrap();
+    let mut entries = table.new_entry_reader().unwrap();
     for &key in weights.keys() {
         assert_eq!(entries.next_entry().unwrap(), Some((key, &value(key, bytes)[..])));
     }
@@ -156,9 +159,9 @@ fn what_was_found_is_remembered() {
     let (few, absent) = (&keys[..1000], keys.iter().map(|key| key + 1).collect::<Vec<_>>());
     let mut answers = LookupResults::new();
     let mut again = |memory: u64, keys: &[u64]| {
-        let mut cached = CachedTable::allocate(&table, memory).unwrap();
+        let mut cached = CachedTable::allocate_cache_for_table(&table, memory).unwrap();
         (0..2).for_each(|_| cached.get_many(keys, 1, 8, &mut answers).unwrap());
-        cached.num_hits()
+        cached.num_cache_hits()
     };
     let twentieth = CachedTable::cache_bytes_for_entries(2000, 4);
     assert_eq!(again(0, few), 0);
@@ -166,13 +169,13 @@ fn what_was_found_is_remembered() {
     assert!((950..=1000).contains(&again(twentieth, few)), "{}", again(twentieth, few));
     assert_eq!(again(u64::MAX, &absent), 0);
     // Entries that are looked up again stay in the cache while others are evicted.
-    let mut cached = CachedTable::allocate(&table, twentieth).unwrap();
+    let mut cached = CachedTable::allocate_cache_for_table(&table, twentieth).unwrap();
     for others in keys[1000..].chunks(500) {
         cached.get_many(&few[..200], 1, 8, &mut answers).unwrap();
         cached.get_many(others, 1, 8, &mut answers).unwrap();
     }
     let most = 200 * (39_000 / 500 - 1);
-    assert!((most * 9 / 10..=most).contains(&cached.num_hits()), "{} of {most}", cached.num_hits());
+    assert!((most * 9 / 10..=most).contains(&cached.num_cache_hits()), "{} of {most}", cached.num_cache_hits());
 }
 
 #[test]
@@ -257,7 +260,7 @@ fn the_same_entries_make_the_same_bytes() {
     });
     assert!(tables.iter().all(|table| *table == tables[0]));
     let path = folder.path().join("t.table");
-    let filter = Table::open(path, &TableOptions::default()).unwrap().memory_bytes_by_part().filter;
+    let filter = Table::open(path, &TableOpenOptions::default()).unwrap().memory_bytes_by_part().filter;
     // 371 entries a page, in 9 blocks; of the last group as many as 32 pages have.
     let pages = count.div_ceil(371);
     assert_eq!((pages / 64, pages % 64), (105, 19));

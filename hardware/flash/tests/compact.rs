@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use genuma_flash::{
-    EntryBatch, Error, LookupResults, PageReadMethod, Table, TableOptions, TablePageReader, TablePart, TableSpec,
+    EntryBatch, Error, LookupResults, PageReadMethod, Table, TableOpenOptions, TablePageReader, TablePart, TableSpec,
     TableWriter,
 };
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ fn write(path: &Path, spec: TableSpec, keys: &[u64], counts: &[u32]) {
 }
 
 fn open(path: &Path, access: PageReadMethod) -> Table {
-    Table::open(path, &TableOptions { access, ..TableOptions::default() }).unwrap()
+    Table::open(path, &TableOpenOptions { access, ..TableOpenOptions::default() }).unwrap()
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn both_versions_have_the_same_entries_and_answers() {
         let (keys, counts) = entries(n, samples);
         let hot = |spec| TableSpec { hot_entries: 30, ..spec };
         write(&before, hot(TableSpec::new(4 * samples, n as u64)), &keys, &counts);
-        write(&compact, hot(TableSpec::with_counts(samples, n as u64)), &keys, &counts);
+        write(&compact, hot(TableSpec::new_for_counts(samples, n as u64)), &keys, &counts);
         let asked: Vec<u64> = keys.iter().flat_map(|&key| [key + 1, key, key - 1]).chain([0, u64::MAX]).collect();
         for access in [PageReadMethod::Auto, PageReadMethod::Memory, PageReadMethod::Pread] {
             let tables = [&before, &compact].map(|path| open(path, access));
             let mut answers = [LookupResults::new(), LookupResults::new()];
             for (table, answers) in tables.iter().zip(&mut answers) {
-                table.get_many(&asked, 2, 16, answers).unwrap();
+                table.get_many_with_threads(&asked, 2, 16, answers).unwrap();
             }
             assert!(answers[0].iter().eq(answers[1].iter()), "{n} entries, {samples} samples");
-            let mut readers = tables.each_ref().map(|table| table.entry_reader().unwrap());
+            let mut readers = tables.each_ref().map(|table| table.new_entry_reader().unwrap());
             loop {
                 let [a, b] = readers.each_mut().map(|reader| reader.next_entry().unwrap());
                 assert_eq!(a, b);
@@ -73,9 +73,9 @@ fn both_versions_have_the_same_entries_and_answers() {
             let scan = TablePageReader::open(path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n as u64, 4 * samples));
             let (mut all, mut batch) = (EntryBatch::<u32>::default(), EntryBatch::default());
-            let mut walk = scan.entry_batch_reader(5).unwrap();
+            let mut walk = scan.new_entry_batch_reader(5).unwrap();
             loop {
-                walk.next_batch(&mut batch).unwrap();
+                walk.read_next_batch(&mut batch).unwrap();
                 if batch.keys.is_empty() {
                     return (all.keys, all.values);
                 }
@@ -94,7 +94,7 @@ fn a_lookup_reads_one_page_and_absent_keys_hardly_any() {
     let path = folder.path().join("t");
     let (keys, counts) = entries(100_000, 1);
     for memory_bytes in [0, u64::MAX] {
-        write(&path, TableSpec { memory_bytes, ..TableSpec::with_counts(1, 150_000) }, &keys, &counts);
+        write(&path, TableSpec { memory_bytes, ..TableSpec::new_for_counts(1, 150_000) }, &keys, &counts);
         let table = open(&path, PageReadMethod::Pread);
         assert!(table.num_pages() * 590 < 100_000, "{} pages", table.num_pages());
         // 12 bits a key: 24 blocks of 64 bytes for 1024 keys.
@@ -119,7 +119,7 @@ fn the_filter_does_not_depend_on_memory_or_on_what_was_announced() {
     let (keys, counts) = entries(100_000, 2);
     let mut first = None;
     for (most, memory_bytes) in [(100_000, u64::MAX), (100_000, 0), (170_000, 0), (170_000, 9 << 20), (1 << 30, 0)] {
-        write(&path, TableSpec { memory_bytes, ..TableSpec::with_counts(2, most) }, &keys, &counts);
+        write(&path, TableSpec { memory_bytes, ..TableSpec::new_for_counts(2, most) }, &keys, &counts);
         let bytes = fs::read(&path).unwrap();
         assert!(*first.get_or_insert_with(|| bytes.clone()) == bytes, "{most} announced, {memory_bytes} bytes");
     }
@@ -134,18 +134,18 @@ fn a_changed_byte_anywhere_is_found() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     let (keys, counts) = entries(20_000, 1);
-    write(&path, TableSpec { hot_entries: 40, ..TableSpec::with_counts(1, 20_000) }, &keys, &counts);
+    write(&path, TableSpec { hot_entries: 40, ..TableSpec::new_for_counts(1, 20_000) }, &keys, &counts);
     let whole = fs::read(&path).unwrap();
-    let options = TableOptions { load_hot_entries: false, ..TableOptions::default() };
+    let options = TableOpenOptions { load_hot_entries: false, ..TableOpenOptions::default() };
     let read_all = || {
         let table = Table::open(&path, &options)?;
         table.new_reader(8)?.get_many(&keys, &mut LookupResults::new())
     };
     let scan_all = || {
         let (scan, mut batch) = (TablePageReader::open(&path)?, EntryBatch::<u32>::default());
-        let mut walk = scan.entry_batch_reader(3)?;
+        let mut walk = scan.new_entry_batch_reader(3)?;
         loop {
-            walk.next_batch(&mut batch)?;
+            walk.read_next_batch(&mut batch)?;
             if batch.keys.is_empty() {
                 return Ok::<(), Error>(());
             }
@@ -193,7 +193,7 @@ fn only_counts_are_compact() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t");
     for value_bytes in [0, 3, 7, 4 * 65] {
-        let spec = TableSpec { value_bytes, ..TableSpec::with_counts(1, 9) };
+        let spec = TableSpec { value_bytes, ..TableSpec::new_for_counts(1, 9) };
         let said = TableWriter::create(&path, spec).unwrap_err().to_string();
         assert!(
             said.ends_with(&format!("values of {value_bytes} bytes, compact pages have 1 to 64 counts of 4")),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_flash::{
-    Error, LookupResults, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageReadMethod, Table, TableOptions, TablePart, TableSpec,
-    TableWriter,
+    Error, LookupResults, MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageReadMethod, Table, TableOpenOptions, TablePart,
+    TableSpec, TableWriter,
 };
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ fn made(folder: &Path) -> PathBuf {
 }
 
 fn open(path: &Path, access: PageReadMethod) -> Result<Table, Error> {
-    Table::open(path, &TableOptions { access, ..TableOptions::default() })
+    Table::open(path, &TableOpenOptions { access, ..TableOpenOptions::default() })
 }
 
 /// The table with one bit of one byte changed.
@@ -67,7 +67,7 @@ fn a_flipped_bit_anywhere_is_found_before_it_answers() {
         let damaged = |said: Error| {
             assert!(matches!(said, Error::Damaged { part: TablePart::Page(found), .. } if found == page), "{said}");
         };
-        let options = TableOptions { load_hot_entries: false, ..TableOptions::default() };
+        let options = TableOpenOptions { load_hot_entries: false, ..TableOpenOptions::default() };
         let table = Table::open(&path, &options).unwrap();
         let mut reader = table.new_reader(8).unwrap();
         let mut answers = LookupResults::new();
@@ -76,8 +76,8 @@ fn a_flipped_bit_anywhere_is_found_before_it_answers() {
         let others: Vec<u64> = keys.iter().copied().filter(|key| key / 90 + 1 != page).collect();
         reader.get_many(&others, &mut answers).unwrap();
         assert!(others.iter().zip(answers.iter()).all(|(key, found)| found == Some(&[(key / 3) as u8; 128][..])));
-        damaged(table.get_many(&keys, 2, 8, &mut answers).unwrap_err());
-        let mut entries = table.entry_reader().unwrap();
+        damaged(table.get_many_with_threads(&keys, 2, 8, &mut answers).unwrap_err());
+        let mut entries = table.new_entry_reader().unwrap();
         damaged(
             std::iter::from_fn(|| entries.next_entry().map(|e| e.map(drop)).transpose()).find_map(Result::err).unwrap(),
         );

@@ -6,7 +6,7 @@
 
 use std::process::Command;
 
-use genuma_flash::{Error, LookupResults, PageReadMethod, Table, TableOptions, TableSpec, TableWriter};
+use genuma_flash::{Error, LookupResults, PageReadMethod, Table, TableOpenOptions, TableSpec, TableWriter};
 use tempfile::TempDir;
 
 /// Names the case for the process that is started again.
@@ -58,7 +58,7 @@ fn other_ways_are_taken_where_one_is_forbidden() {
     writer.finish_and_publish().unwrap();
     forbid(calls);
 
-    let table = Table::open(&path, &TableOptions::default()).unwrap();
+    let table = Table::open(&path, &TableOpenOptions::default()).unwrap();
     let mut reader = table.new_reader(32).unwrap();
     assert_eq!(reader.page_read_method(), expected);
     let asked: Vec<u64> = (0..20_000).rev().collect();
@@ -70,7 +70,8 @@ fn other_ways_are_taken_where_one_is_forbidden() {
 
     // Requesting an access that is not permitted is an error.
     let table =
-        Table::open(&path, &TableOptions { access: PageReadMethod::IoUring, ..TableOptions::default() }).unwrap();
+        Table::open(&path, &TableOpenOptions { access: PageReadMethod::IoUring, ..TableOpenOptions::default() })
+            .unwrap();
     let said = table.new_reader(1).unwrap_err();
     assert!(matches!(said, Error::ReadMethodNotPermitted { way: "io_uring", .. }), "{said}");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use genuma_flash::{
-    EntryBatch, Error, LookupResults, Table, TableOptions, TablePageReader, TablePart, TableSpec, TableWriter,
+    EntryBatch, Error, LookupResults, Table, TableOpenOptions, TablePageReader, TablePart, TableSpec, TableWriter,
     UncheckedPages,
 };
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ fn entries(n: u64) -> (Vec<u64>, Vec<u32>) {
 
 /// Both ways of storing one count: with a fixed layout, and in compact pages.
 fn specs(n: u64) -> [TableSpec; 2] {
-    [TableSpec::new(4, n), TableSpec::with_counts(1, n)]
+    [TableSpec::new(4, n), TableSpec::new_for_counts(1, n)]
 }
 
 fn write(path: &Path, spec: TableSpec, keys: &[u64], values: &[u32], at_once: usize) {
@@ -47,9 +47,9 @@ fn pieces_hold_all_entries() {
             let scan = TablePageReader::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
             let (mut found, mut piece) = (EntryBatch::<u32>::default(), EntryBatch::default());
-            let mut walk = scan.entry_batch_reader(pages).unwrap();
+            let mut walk = scan.new_entry_batch_reader(pages).unwrap();
             loop {
-                walk.next_batch(&mut piece).unwrap();
+                walk.read_next_batch(&mut piece).unwrap();
                 if piece.keys.is_empty() {
                     break;
                 }
@@ -64,13 +64,13 @@ fn pieces_hold_all_entries() {
     let (keys, _) = entries(5000);
     let (mut piece, mut raw) = (EntryBatch::<u32>::default(), UncheckedPages::allocate(1).unwrap());
     for key in [0, keys[339], keys[340], keys[340] + 1, keys[4999], u64::MAX] {
-        let page = scan.find_page(key).unwrap();
+        let page = scan.find_page_of_key(key).unwrap();
         piece.remove_all_entries();
-        scan.read_pages(page..page + 1, &mut raw).unwrap();
-        scan.unpack_entries(&raw, &[scan.read_first_key(page).unwrap()], &mut piece).unwrap();
+        scan.read_unchecked_pages(page..page + 1, &mut raw).unwrap();
+        scan.check_and_unpack_pages(&raw, &[scan.read_first_key_of_page(page).unwrap()], &mut piece).unwrap();
         let place = keys.partition_point(|&other| other <= key).max(1) - 1;
         assert!(piece.keys.contains(&keys[place]), "{key} is not where {page} says");
-        assert_eq!(scan.read_first_key(page).unwrap(), piece.keys[0]);
+        assert_eq!(scan.read_first_key_of_page(page).unwrap(), piece.keys[0]);
     }
 }
 
@@ -109,7 +109,7 @@ fn together(
                     return;
                 }
             }
-            hand.merge_into_table();
+            hand.merge_filter_and_hot_entries();
         };
         std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     })?;
@@ -202,9 +202,9 @@ fn a_filter_knows_all_keys_whatever_was_announced() {
             write(&path, TableSpec { memory_bytes: memory, ..TableSpec::new(4, most) }, &keys, &values, 4096);
             let bytes = fs::read(&path).unwrap();
             assert!(*whole.get_or_insert_with(|| bytes.clone()) == bytes, "{most} announced, {memory} bytes");
-            let table = Table::open(&path, &TableOptions::default()).unwrap();
+            let table = Table::open(&path, &TableOpenOptions::default()).unwrap();
             let mut answers = LookupResults::new();
-            table.get_many(&keys, 1, 16, &mut answers).unwrap();
+            table.get_many_with_threads(&keys, 1, 16, &mut answers).unwrap();
             let all = answers.iter().zip(&values).all(|(found, value)| found == Some(&value.to_le_bytes()[..]));
             assert!(all, "{most} announced, {memory} bytes");
             let mut reader = table.new_reader(16).unwrap();
@@ -226,7 +226,7 @@ fn of_so_many_entries_that_come_one_is_hot_at_most() {
         let mut writer = TableWriter::create(&path, spec).unwrap();
         writer.push_entries(&keys, bytemuck::cast_slice(&values), |entry| 1 + entry as u64).unwrap();
         assert_eq!(writer.finish_and_publish().unwrap().hot_entries, hot);
-        let table = Table::open(&path, &TableOptions::default()).unwrap();
+        let table = Table::open(&path, &TableOpenOptions::default()).unwrap();
         let mut reader = table.new_reader(1).unwrap();
         // The heaviest are the last.
         reader.get_many(&keys[5000 - hot as usize..], &mut LookupResults::new()).unwrap();
@@ -244,9 +244,9 @@ fn damaged_pages_are_found() {
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let scan = TablePageReader::open(&path)?;
-        let (mut walk, mut piece) = (scan.entry_batch_reader(2)?, EntryBatch::<u32>::default());
+        let (mut walk, mut piece) = (scan.new_entry_batch_reader(2)?, EntryBatch::<u32>::default());
         loop {
-            walk.next_batch(&mut piece)?;
+            walk.read_next_batch(&mut piece)?;
             if piece.keys.is_empty() {
                 return Ok::<(), Error>(());
             }

@@ -75,7 +75,10 @@ impl Device {
     ///
     /// # Errors
     /// The driver cannot create the context.
-    pub fn open(described: &DeviceDescription, trial: &DeviceTestSettings) -> Result<Vec<Arc<Self>>, Error> {
+    pub fn open_whole_or_in_parts(
+        described: &DeviceDescription,
+        trial: &DeviceTestSettings,
+    ) -> Result<Vec<Arc<Self>>, Error> {
         let whole = opencl3::device::Device::new(described.id as cl_device_id);
         let parts = trial.sub_devices.unwrap_or(1);
         if parts == 1 {
@@ -129,8 +132,8 @@ impl Device {
 
     /// Whether host threads leave all work that the device can do to the device. A test setting; normally threads and
     /// device share the work.
-    pub fn works_alone(&self) -> bool {
-        self.test_settings.works_alone
+    pub fn takes_all_work_from_host_threads(&self) -> bool {
+        self.test_settings.takes_all_work_from_host_threads
     }
 
     /// Whether the device is lost: an earlier call has failed.
@@ -178,7 +181,7 @@ impl Device {
         if self.is_lost() {
             return Err(Error::DeviceLost { device: self.description.name.clone() });
         }
-        if self.test_settings.should_fail_now() {
+        if self.test_settings.count_call_and_decide_failure() {
             self.is_lost.store(true, Relaxed);
             let why = "a failure injected by the test settings".into();
             return Err(Error::DriverCallFailed { device: self.description.name.clone(), what, why });
@@ -347,7 +350,7 @@ impl DeviceQueue {
     ///
     /// # Panics
     /// If the buffer is shorter than `words` words.
-    pub fn enqueue_fill(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
+    pub fn enqueue_fill_with_word(&self, memory: &mut DeviceBuffer, word: u32, words: usize) -> Result<(), Error> {
         assert!(words * 4 <= memory.bytes, "more bytes than the device's memory has");
         let pattern = word.to_ne_bytes();
         // The binding would derive the pattern size from the element type of the buffer.

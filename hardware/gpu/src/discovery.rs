@@ -153,7 +153,9 @@ fn describe_device(device: &Device, platform: &str, number: usize) -> Result<Dev
         compute_units: device.max_compute_units().map_err(told)?,
         shares_memory: device.host_unified_memory().unwrap_or(false),
         has_int64_atomics: device.extensions().map_err(told)?.contains("cl_khr_int64_base_atomics"),
-        numa_node: pci.as_deref().and_then(|address| pci_node::read_numa_node(Path::new("/sys"), address)),
+        numa_node: pci
+            .as_deref()
+            .and_then(|address| pci_node::read_numa_node_of_pci_device(Path::new("/sys"), address)),
         pci_address: pci,
         name,
         id: device.id() as usize,

@@ -9,7 +9,7 @@ pub(crate) fn format_pci_address(domain: u32, bus: u32, device: u32, function: u
 
 /// Reads the NUMA node of the device with the PCI address `address`, below the sysfs folder `sys`. `None` if the kernel
 /// does not report the node.
-pub(crate) fn read_numa_node(sys: &Path, address: &str) -> Option<u32> {
+pub(crate) fn read_numa_node_of_pci_device(sys: &Path, address: &str) -> Option<u32> {
     // I/O error ignored: a file of the kernel that may be absent.
     let text = std::fs::read_to_string(sys.join("bus/pci/devices").join(address).join("numa_node")).ok()?;
     // -1 means unknown.
@@ -26,10 +26,10 @@ mod tests {
         let device = sys.join("bus/pci/devices/0000:3b:00.0");
         std::fs::create_dir_all(&device).expect("a folder");
         std::fs::write(device.join("numa_node"), "1\n").expect("written");
-        assert_eq!(read_numa_node(&sys, &format_pci_address(0, 0x3b, 0, 0)), Some(1));
+        assert_eq!(read_numa_node_of_pci_device(&sys, &format_pci_address(0, 0x3b, 0, 0)), Some(1));
         std::fs::write(device.join("numa_node"), "-1\n").expect("written");
-        assert_eq!(read_numa_node(&sys, &format_pci_address(0, 0x3b, 0, 0)), None);
-        assert_eq!(read_numa_node(&sys, &format_pci_address(0, 1, 0, 0)), None);
+        assert_eq!(read_numa_node_of_pci_device(&sys, &format_pci_address(0, 0x3b, 0, 0)), None);
+        assert_eq!(read_numa_node_of_pci_device(&sys, &format_pci_address(0, 1, 0, 0)), None);
         std::fs::remove_dir_all(&sys).expect("removed");
     }
 }

@@ -15,13 +15,13 @@ pub struct DeviceTestSettings {
     /// Number of the OpenCL call that fails, counted from 1 over all devices.
     failing_call: Option<u64>,
     /// Whether host threads leave all work that the device can do to the device.
-    pub(crate) works_alone: bool,
+    pub(crate) takes_all_work_from_host_threads: bool,
     calls: Arc<AtomicU64>,
 }
 
 impl DeviceTestSettings {
     /// Name of the environment variable that [`DeviceTestSettings::from_env`] reads.
-    pub(crate) const ENV_VARIABLE: &str = "GENUMA_GPU_TRIAL";
+    pub(crate) const ENV_VARIABLE_NAME: &str = "GENUMA_GPU_TRIAL";
 
     /// Limits the memory that a device may use to `bytes` bytes.
     pub fn with_memory_limit(self, bytes: u64) -> Self {
@@ -35,13 +35,13 @@ impl DeviceTestSettings {
     }
 
     /// Makes call number `call` fail, counted from 1 over all devices. All later calls of the same device fail, too.
-    pub fn with_failing_call(self, call: u64) -> Self {
+    pub fn with_failing_call_number(self, call: u64) -> Self {
         Self { failing_call: Some(call), ..self }
     }
 
     /// Makes host threads leave all work that a device can do to the device, so that tests exercise the device.
-    pub fn with_device_working_alone(self) -> Self {
-        Self { works_alone: true, ..self }
+    pub fn with_device_taking_all_work(self) -> Self {
+        Self { takes_all_work_from_host_threads: true, ..self }
     }
 
     /// Reads the settings from the environment variable, for example `memory=4M,split=2,fail=17,alone=1`. Without the
@@ -50,13 +50,14 @@ impl DeviceTestSettings {
     /// # Errors
     /// The value is malformed.
     pub fn from_env() -> Result<Self, Error> {
-        std::env::var(Self::ENV_VARIABLE).map_or_else(|_| Ok(Self::default()), |text| Self::parse(&text))
+        std::env::var(Self::ENV_VARIABLE_NAME).map_or_else(|_| Ok(Self::default()), |text| Self::parse(&text))
     }
 
     fn parse(text: &str) -> Result<Self, Error> {
         let mut trial = Self::default();
         for item in text.split(',').filter(|item| !item.is_empty()) {
-            let wrong = || Error::InvalidTestSettings(format!("{}: '{item}' is not understood", Self::ENV_VARIABLE));
+            let wrong =
+                || Error::InvalidTestSettings(format!("{}: '{item}' is not understood", Self::ENV_VARIABLE_NAME));
             let (name, value) = item.split_once('=').ok_or_else(wrong)?;
             let (digits, shift) = match value.as_bytes().last() {
                 Some(b'K') => (&value[..value.len() - 1], 10),
@@ -70,7 +71,7 @@ impl DeviceTestSettings {
                 "memory" => trial.memory_limit_bytes = Some(bytes),
                 "split" if (1..=16).contains(&number) => trial.sub_devices = Some(number),
                 "fail" => trial.failing_call = Some(bytes),
-                "alone" if number <= 1 => trial.works_alone = number == 1,
+                "alone" if number <= 1 => trial.takes_all_work_from_host_threads = number == 1,
                 _ => return Err(wrong()),
             }
         }
@@ -78,7 +79,7 @@ impl DeviceTestSettings {
     }
 
     /// Counts one more OpenCL call. Returns whether the settings require this call to fail.
-    pub(crate) fn should_fail_now(&self) -> bool {
+    pub(crate) fn count_call_and_decide_failure(&self) -> bool {
         self.failing_call.is_some_and(|at| self.calls.fetch_add(1, Relaxed) + 1 == at)
     }
 }
@@ -102,12 +103,17 @@ mod tests {
 
     #[test]
     fn the_call_that_is_to_fail_fails_once() {
-        let trial = DeviceTestSettings::default().with_failing_call(3);
+        let trial = DeviceTestSettings::default().with_failing_call_number(3);
         let clone = trial.clone();
         assert_eq!(
-            [trial.should_fail_now(), clone.should_fail_now(), trial.should_fail_now(), clone.should_fail_now()],
+            [
+                trial.count_call_and_decide_failure(),
+                clone.count_call_and_decide_failure(),
+                trial.count_call_and_decide_failure(),
+                clone.count_call_and_decide_failure()
+            ],
             [false, false, true, false]
         );
-        assert!(!DeviceTestSettings::default().should_fail_now());
+        assert!(!DeviceTestSettings::default().count_call_and_decide_failure());
     }
 }

@@ -34,7 +34,7 @@ fn devices_are_described() {
 fn what_is_copied_comes_back_and_limits_hold() {
     let Some(any) = any() else { return };
     let trial = DeviceTestSettings::default().with_memory_limit(1 << 20).with_sub_devices(2);
-    let devices = Device::open(&any, &trial).expect("opened");
+    let devices = Device::open_whole_or_in_parts(&any, &trial).expect("opened");
     assert_eq!(devices.len(), 2);
     assert_ne!(devices[0].description().name, devices[1].description().name);
     for device in &devices {
@@ -45,7 +45,7 @@ fn what_is_copied_comes_back_and_limits_hold() {
         staging.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i * 7 % 251) as u8);
         let sent = staging.to_vec();
         lane.copy_to_device(&mut memory, &staging).expect("written");
-        lane.enqueue_fill(&mut memory, u32::from_ne_bytes([1, 2, 3, 4]), 2).expect("filled");
+        lane.enqueue_fill_with_word(&mut memory, u32::from_ne_bytes([1, 2, 3, 4]), 2).expect("filled");
         staging.fill(0);
         lane.copy_from_device(&memory, &mut staging).expect("read");
         assert_eq!(staging[..8], [1, 2, 3, 4, 1, 2, 3, 4]);
@@ -56,7 +56,8 @@ fn what_is_copied_comes_back_and_limits_hold() {
 #[test]
 fn a_device_is_measured() {
     let Some(any) = any() else { return };
-    let device = Device::open(&any, &DeviceTestSettings::default().with_memory_limit(16 << 20)).expect("opened");
+    let device = Device::open_whole_or_in_parts(&any, &DeviceTestSettings::default().with_memory_limit(16 << 20))
+        .expect("opened");
     let rates = measure_device_rates(&device[0]).expect("measured");
     assert!(
         rates.copy_to_device_gbs > 0.0 && rates.copy_from_device_gbs > 0.0 && rates.atomic_updates_mops > 0.0,
@@ -70,7 +71,9 @@ fn after_a_failure_nothing_is_asked_of_a_device() {
     let Some(any) = any() else { return };
     for fail in 1..=6 {
         let device =
-            Device::open(&any, &DeviceTestSettings::default().with_failing_call(fail)).expect("opened").remove(0);
+            Device::open_whole_or_in_parts(&any, &DeviceTestSettings::default().with_failing_call_number(fail))
+                .expect("opened")
+                .remove(0);
         let work = || {
             let lane = device.create_queue()?;
             let (mut memory, staging) = (lane.allocate_buffer(64)?, lane.allocate_pinned_buffer(64)?);
@@ -88,7 +91,7 @@ fn after_a_failure_nothing_is_asked_of_a_device() {
 #[test]
 fn a_kernel_that_does_not_compile_is_told() {
     let Some(any) = any() else { return };
-    let device = Device::open(&any, &DeviceTestSettings::default()).expect("opened").remove(0);
+    let device = Device::open_whole_or_in_parts(&any, &DeviceTestSettings::default()).expect("opened").remove(0);
     let lane = device.create_queue().expect("a lane");
     let error = lane.create_kernel("__kernel void broken(", "", "broken").expect_err("no program");
     assert!(error.to_string().contains("cannot compile the kernels"), "{error}");

@@ -20,7 +20,7 @@ fn topology(of: Option<String>) -> Result<Topology, Error> {
 
 fn main() -> Result<(), Error> {
     let topology = topology(std::env::args().nth(1))?;
-    print!("{}", topology.format_table());
+    print!("{}", topology.format_topology());
     println!(
         "memory may be placed on nodes {}, threads on nodes {}",
         topology.allowed_memory_nodes(),

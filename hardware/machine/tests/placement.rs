@@ -128,7 +128,7 @@ fn a_thread_is_pinned_and_let_go() {
     let before = pin::allowed_cpus();
     for cpu in before.iter() {
         let pinned = pin::pin_to_cpu(cpu).expect("a CPU");
-        assert_eq!((pin::current_location().cpu, pinned.cpus()), (cpu, &IdSet::from([cpu])));
+        assert_eq!((pin::current_location().cpu, pinned.pinned_cpus()), (cpu, &IdSet::from([cpu])));
         assert_eq!(pin::allowed_cpus(), before);
     }
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("status");
@@ -223,7 +223,7 @@ fn forbidden() {
         assert!(verdict.residence.absent_pages == 0 && (verdict.is_as_requested || usable().len() > 1), "{verdict}");
     }
     let pinned = pin::pin_to_cpu(pin::allowed_cpus().smallest_id().expect("a CPU")).expect("a guard");
-    assert_eq!(pinned.cpus(), &pin::allowed_cpus());
+    assert_eq!(pinned.pinned_cpus(), &pin::allowed_cpus());
     let scoped = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Interleave(usable())).expect("a guard");
     assert_eq!(scoped.applied_policy(), &MemoryPolicy::Local);
     assert!(query_slice_residence(&[1_u8; 5000]).is_err());
@@ -244,7 +244,7 @@ fn unknown_nodes() {
         assert_eq!(placed.applied_placement().policy, MemoryPolicy::Local);
         assert!(placed.iter().all(|&number| number == 7));
     }
-    let slab = Slab::reserve(4096, 4, usable().smallest_id()).expect("a slab");
+    let slab = Slab::reserve_address_space(4096, 4, usable().smallest_id()).expect("a slab");
     assert!(slab.take_buffer().is_some());
     for scoped in [
         ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(usable())),

@@ -37,7 +37,7 @@ fn assert_golden(file: &str, said: &str) {
 
 #[track_caller]
 fn assert_as_reviewed(name: &str, topology: &Topology) {
-    assert_golden(&format!("{name}.table"), &topology.format_table());
+    assert_golden(&format!("{name}.table"), &topology.format_topology());
     let json = serde_json::to_string_pretty(topology).expect("JSON");
     assert_golden(&format!("{name}.json"), &format!("{json}\n"));
     let back: Topology = serde_json::from_str(&json).expect("a topology");
@@ -112,7 +112,8 @@ fn shapes_are_recognised() {
     let gpus = recorded("gpu-memory-nodes");
     assert_eq!((gpus.memory_nodes(), gpus.allowed_memory_nodes()), (IdSet::from([0, 8, 9]), IdSet::from([0, 8, 9])));
     assert_eq!(gpus.memory_bytes(), (2 * 130_000_000 + 64_000_000) << 10, "two sockets and the CXL node");
-    let refused = gpus.check_nodes(&IdSet::from([8, 254])).expect_err("node 254 is a GPU's").to_string();
+    let refused =
+        gpus.check_can_allocate_on_nodes(&IdSet::from([8, 254])).expect_err("node 254 is a GPU's").to_string();
     assert_eq!(refused, "node 254 is memory of GPUs: nodes 0,8-9 have the machine's memory");
 
     let homeless = recorded("offline-node");
@@ -149,7 +150,7 @@ fn what_is_missing_is_said() {
 #[test]
 fn what_may_not_be_used_is_refused_with_the_reason() {
     let confined = recorded("cpuset");
-    let cpus = |ids: &[u32]| match confined.check_cpus(&ids.iter().copied().collect()) {
+    let cpus = |ids: &[u32]| match confined.check_can_run_on_cpus(&ids.iter().copied().collect()) {
         Ok(()) => "fine".to_owned(),
         Err(e) => e.to_string(),
     };
@@ -158,7 +159,7 @@ fn what_may_not_be_used_is_refused_with_the_reason() {
     assert_eq!(cpus(&[0, 1, 2]), "CPUs 0-1 are not allowed to this process: its affinity and cpuset leave it 2-5");
     assert_eq!(cpus(&[2, 99]), "there is no CPU 99: this machine has 0-7");
     assert_eq!(cpus(&[]), "no CPU was named: name at least one of 2-5");
-    let nodes = |ids: &[u32]| match confined.check_nodes(&ids.iter().copied().collect()) {
+    let nodes = |ids: &[u32]| match confined.check_can_allocate_on_nodes(&ids.iter().copied().collect()) {
         Ok(()) => "fine".to_owned(),
         Err(e) => e.to_string(),
     };
@@ -167,8 +168,9 @@ fn what_may_not_be_used_is_refused_with_the_reason() {
     assert_eq!(nodes(&[4, 5]), "there is no node 4-5: this machine has 0-3");
     assert_eq!(nodes(&[]), "no node was named: name at least one of 1-2");
 
-    let offline = recorded("offline-cpus").check_cpus(&IdSet::from([1, 2])).expect_err("CPU 2 is offline");
+    let offline = recorded("offline-cpus").check_can_run_on_cpus(&IdSet::from([1, 2])).expect_err("CPU 2 is offline");
     assert_eq!(offline.to_string(), "CPU 2 is offline: 0-1,3-4,7 are online");
-    let without = recorded("node-without-memory").check_nodes(&IdSet::from([0, 1])).expect_err("no memory");
+    let without =
+        recorded("node-without-memory").check_can_allocate_on_nodes(&IdSet::from([0, 1])).expect_err("no memory");
     assert_eq!(without.to_string(), "node 1 is without memory: node 0 has some");
 }

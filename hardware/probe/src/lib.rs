@@ -20,7 +20,7 @@
 //!     host: None,
 //!     unix_time_s: None,
 //! };
-//! let profile = measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})?;
+//! let profile = measure_profile(machine, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})?;
 //! let near = profile.dram_latency_between(0, 0).expect("measured").median;
 //! let far = profile.dram_latency_between(0, 3).expect("measured").median;
 //! assert!(far > near);
@@ -34,7 +34,7 @@ pub mod pointer_chain;
 pub mod backend;
 pub mod local_machine;
 pub mod simulated_machine;
-pub mod stats;
+pub mod repetition_summary;
 pub mod memory_levels;
 pub mod measure;
 pub mod profile;

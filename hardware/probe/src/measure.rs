@@ -191,7 +191,7 @@ impl Measurements {
 
     /// Summarises repetitions. Notes missing data and returns `None` if a repetition is not a positive number.
     fn summarize(&mut self, unit: MeasurementUnit, repetitions: &[f64], job: &MeasurementJob) -> Option<Measurement> {
-        let measured = Measurement::from_repetitions(unit, repetitions);
+        let measured = Measurement::summarize_repetitions(unit, repetitions);
         if measured.is_none() {
             self.note_missing(format!("{}: the clock did not advance", describe_job(job)));
         }
@@ -231,7 +231,7 @@ impl Measurements {
             self.bandwidth.push(BandwidthMeasurement { kernel, cpu_node, memory, pages, threads, cpus, bytes, total });
             return;
         }
-        let per_thread = total.divide_by(f64::from(threads));
+        let per_thread = total.divide_values_by(f64::from(threads));
         let point = ContentionPoint { threads, cpus, total, per_thread };
         let of_job =
             |curve: &&mut ContentionCurve| (curve.kernel, &curve.memory, curve.pages) == (kernel, &memory, pages);
@@ -253,7 +253,7 @@ impl Measurements {
             else {
                 continue;
             };
-            let injected = Measurement::from_repetitions(MeasurementUnit::GigabytesPerSecond, &rates);
+            let injected = Measurement::summarize_repetitions(MeasurementUnit::GigabytesPerSecond, &rates);
             // A point is dropped if its injectors measured no bandwidth although they should run.
             if pause.is_none() == injected.is_none() {
                 curve.points.push(LoadedLatencyPoint { pause: *pause, injected, latency });
@@ -274,12 +274,12 @@ impl Measurements {
             reads.map(|b| b.total.median).fold(0.0, f64::max)
         };
         let rates: BTreeMap<u32, f64> = nodes.keys().map(|node| (*node, best(*node))).collect();
-        MemoryLocation::Weighted(integer_interleave_weights(&rates))
+        MemoryLocation::Weighted(interleave_weights_from_bandwidths(&rates))
     }
 }
 
 /// Computes small integer weights in proportion to the bandwidths `rates` of nodes; 1 for a node without a bandwidth.
-pub fn integer_interleave_weights(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
+pub fn interleave_weights_from_bandwidths(rates: &BTreeMap<u32, f64>) -> BTreeMap<u32, u32> {
     let fastest = rates.values().copied().fold(0.0, f64::max);
     let share = |rate: f64| if fastest > 0.0 { (rate / fastest * MAX_NODE_WEIGHT).round().max(1.0) } else { 1.0 };
     let weights: BTreeMap<u32, u32> = rates.iter().map(|(node, rate)| (*node, share(*rate) as u32)).collect();

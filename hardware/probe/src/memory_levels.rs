@@ -113,7 +113,7 @@ mod tests {
         let point = |i: u32| {
             let bytes = (8192.0 * (f64::from(i) / 4.0).exp2()).round();
             let noise = 1.0 + f64::from(i * 7919 % 13) / 13.0 * 0.02;
-            let latency = Measurement::from_repetitions(MeasurementUnit::Nanoseconds, &[latency(bytes) * noise])
+            let latency = Measurement::summarize_repetitions(MeasurementUnit::Nanoseconds, &[latency(bytes) * noise])
                 .expect("a latency");
             LatencyPoint { bytes: bytes as u64, latency }
         };

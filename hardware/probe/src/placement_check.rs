@@ -9,7 +9,7 @@ use genuma_machine::{IdSet, Topology};
 use serde::Serialize;
 
 /// Bytes allocated under each policy.
-pub(crate) const BYTES_PER_POLICY: u64 = 64 << 20;
+pub(crate) const ALLOCATED_BYTES_PER_POLICY: u64 = 64 << 20;
 
 /// Result of the placement check: for each request, where memory and threads were found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,13 +71,13 @@ pub enum PlacementOutcome {
     Elsewhere,
 }
 
-/// Checks that the kernel does what genuma requests: allocates [`BYTES_PER_POLICY`] bytes under each memory policy that
-/// the topology allows, pins a thread to each CPU, and reports where memory and threads actually are.
+/// Checks that the kernel does what genuma requests: allocates [`ALLOCATED_BYTES_PER_POLICY`] bytes under each memory
+/// policy that the topology allows, pins a thread to each CPU, and reports where memory and threads actually are.
 pub fn check_memory_and_thread_placement(topology: &Topology) -> PlacementReport {
     let memory = placements_to_check(topology).into_iter().map(check_memory).collect();
     let usable = topology.cpus.iter().filter(|cpu| topology.allowed.cpus.contains(cpu.id));
     let threads = usable.map(|cpu| check_thread(cpu.id, cpu.node)).collect();
-    PlacementReport { bytes: BYTES_PER_POLICY, memory, threads }
+    PlacementReport { bytes: ALLOCATED_BYTES_PER_POLICY, memory, threads }
 }
 
 /// All placements to check: each policy with base pages and with transparent huge pages.
@@ -96,7 +96,7 @@ fn placements_to_check(topology: &Topology) -> Vec<MemoryPlacement> {
 }
 
 fn check_memory(asked: MemoryPlacement) -> MemoryPlacementRow {
-    let looked = PlacedSlice::<u64>::new_zeroed((BYTES_PER_POLICY / 8) as usize, &asked)
+    let looked = PlacedSlice::<u64>::new_zeroed((ALLOCATED_BYTES_PER_POLICY / 8) as usize, &asked)
         .and_then(|placed| Ok((placed.applied_placement().clone(), placed.verify_placement()?)));
     match looked {
         Ok((done, verdict)) => MemoryPlacementRow {
@@ -129,7 +129,7 @@ fn check_thread(cpu: u32, node: u32) -> ThreadPinningRow {
     let pinned = std::thread::spawn(move || {
         let pinned = pin::pin_to_cpu(cpu);
         let here = pin::current_location();
-        let kept = pinned.as_ref().is_ok_and(|pinned| *pinned.cpus() == IdSet::from([cpu]));
+        let kept = pinned.as_ref().is_ok_and(|pinned| *pinned.pinned_cpus() == IdSet::from([cpu]));
         (here, kept, pinned.err().map(|error| error.to_string()))
     });
     let Ok((here, kept, why)) = pinned.join() else {
@@ -219,7 +219,11 @@ mod tests {
         // Where the kernel refuses a request, the row says so; no accepted request may be elsewhere.
         assert_eq!(report.count_rows_with_outcome(PlacementOutcome::Elsewhere), 0, "{report}");
         for row in report.memory.iter().filter(|row| row.outcome == PlacementOutcome::AsRequested) {
-            assert_eq!(row.pages_by_node.values().sum::<u64>() * topology.page_bytes, BYTES_PER_POLICY, "{row:?}");
+            assert_eq!(
+                row.pages_by_node.values().sum::<u64>() * topology.page_bytes,
+                ALLOCATED_BYTES_PER_POLICY,
+                "{row:?}"
+            );
         }
     }
 
@@ -246,8 +250,9 @@ mod tests {
             outcome: PlacementOutcome::Refused,
             why: None,
         };
-        let table = PlacementReport { bytes: BYTES_PER_POLICY, memory: vec![wrong, refused], threads: vec![thread] }
-            .to_string();
+        let table =
+            PlacementReport { bytes: ALLOCATED_BYTES_PER_POLICY, memory: vec![wrong, refused], threads: vec![thread] }
+                .to_string();
         assert!(table.contains("  bind 1  base   ELSEWHERE   node 0: 10, node 1: 6\n"), "{table}");
         assert!(table.contains("(done as local, base pages)"), "{table}");
         assert!(table.contains("  CPU 3 node 1    refused     CPU 0 node 0"), "{table}");

@@ -21,7 +21,7 @@ pub struct PointerChain<'a> {
 
 impl<'a> PointerChain<'a> {
     /// Links all lines into one closed chain in a random order given by `seed`. `None` if there are no lines.
-    pub fn link_lines(lines: &'a mut [CacheLine], seed: u64) -> Option<PointerChain<'a>> {
+    pub fn link_in_random_order(lines: &'a mut [CacheLine], seed: u64) -> Option<PointerChain<'a>> {
         let order = random_cycle(lines.len(), seed)?;
         let first = lines.as_ptr().addr();
         for (line, next) in lines.iter_mut().zip(order) {
@@ -105,7 +105,7 @@ mod tests {
     fn walks_go_round_the_ring() {
         let mut lines: Vec<CacheLine> = vec![[0; 8]; 192];
         let start = lines.as_ptr().cast::<u64>();
-        let mut ring = PointerChain::link_lines(&mut lines, 5).expect("a ring");
+        let mut ring = PointerChain::link_in_random_order(&mut lines, 5).expect("a ring");
         assert_eq!((ring.num_lines(), ring.follow_pointers(128)), (192, 128));
         assert_ne!(ring.next_address, start);
         assert_eq!(ring.follow_pointers(1), 64);

@@ -33,7 +33,7 @@ pub struct SimulatedMachine {
 impl SimulatedMachine {
     /// Creates a typical server with this topology: caches of 32 KiB, 1 MiB and 32 MiB, DRAM latency of 100 ns, 12 GB/s
     /// per thread and 100 GB/s per node.
-    pub fn typical_server(topology: Topology) -> SimulatedMachine {
+    pub fn new_typical_server(topology: Topology) -> SimulatedMachine {
         SimulatedMachine {
             topology,
             cache_bytes_and_ns: vec![(32 << 10, 1.5), (1 << 20, 5.0), (32 << 20, 20.0)],

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use genuma_machine::topology::{CacheKind, CpuCache, SyntheticMachine, TopologySource, TransparentHugePageMode};
 use genuma_machine::{IdSet, Topology};
-use genuma_probe::measure::{MeasurementProgress, UnmeasuredMachineFacts, integer_interleave_weights, measure_profile};
+use genuma_probe::measure::{
+    MeasurementProgress, UnmeasuredMachineFacts, interleave_weights_from_bandwidths, measure_profile,
+};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::{BandwidthKernel, BufferPageKind, MachineProfile, MemoryLocation, TheoreticalBandwidth};
 use genuma_probe::profile_io::Error;
@@ -37,7 +39,7 @@ fn machine(topology: &Topology) -> UnmeasuredMachineFacts {
 fn profile(description: &str, options: &PlanOptions) -> MachineProfile {
     let topology = topology(description);
     let plan = MeasurementPlan::new(&topology, options).expect("a plan");
-    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+    measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})
         .expect("a profile")
 }
 
@@ -89,7 +91,9 @@ fn contention_and_loaded_latency_are_curves() {
 #[test]
 fn weights_follow_the_measured_bandwidth() {
     let rates = |rates: &[f64]| {
-        integer_interleave_weights(&(0..).zip(rates.iter().copied()).collect()).into_values().collect::<Vec<_>>()
+        interleave_weights_from_bandwidths(&(0..).zip(rates.iter().copied()).collect())
+            .into_values()
+            .collect::<Vec<_>>()
     };
     assert_eq!(rates(&[100.0, 100.0]), [1, 1]);
     assert_eq!(rates(&[200.0, 50.0]), [4, 1]);
@@ -100,7 +104,7 @@ fn weights_follow_the_measured_bandwidth() {
     topology.allowed.cpus = (0..8).collect();
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let profile =
-        measure_profile(machine(&topology), &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {})
+        measure_profile(machine(&topology), &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {})
             .expect("a profile");
     let weighted = profile.bandwidth.iter().find_map(|b| match &b.memory {
         MemoryLocation::Weighted(weights) => Some(weights.clone()),
@@ -114,7 +118,7 @@ fn progress_goes_from_nothing_to_all() {
     let topology = topology("2 nodes x 2 cores, 16 GiB");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let mut seen: Vec<MeasurementProgress> = Vec::new();
-    let mut model = SimulatedMachine::typical_server(topology.clone());
+    let mut model = SimulatedMachine::new_typical_server(topology.clone());
     let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |p| seen.push(p.clone()));
     assert_eq!((seen.len(), seen[0].done_s), (plan.jobs.len() + 1, 0.0));
     assert!(seen.windows(2).all(|pair| pair[0].done_s <= pair[1].done_s));
@@ -129,7 +133,7 @@ fn a_slow_machine_is_measured_with_fewer_repetitions() {
     let topology = topology("1 nodes x 2 cores, 64 GiB");
     let plan = MeasurementPlan::new(&topology, &PlanOptions::quick_plan()).expect("a plan");
     let repetitions = |job_s: f64| {
-        let mut model = SimulatedMachine::typical_server(topology.clone());
+        let mut model = SimulatedMachine::new_typical_server(topology.clone());
         model.seconds_per_job = job_s;
         let profile = measure_profile(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
         let said = profile.missing.iter().filter(|m| m.starts_with("measuring was slower")).count();

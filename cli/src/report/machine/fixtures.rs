@@ -523,7 +523,7 @@ fn modelled_profile(topology: Topology, options: &PlanOptions) -> Option<Machine
         host: None,
         unix_time_s: None,
     };
-    measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).ok()
+    measure_profile(machine, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {}).ok()
 }
 
 /// Returns the profile of a container on a machine with four nodes. Node numbers have gaps, there are few CPUs, no huge

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_mapper::index::{self, Index, ReferenceBuilder};
 use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::pairs::IncompleteSearchReadCounts;

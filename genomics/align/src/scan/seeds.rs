@@ -1,6 +1,6 @@
 //! Seeds (closed syncmers) of the sequences, and lookup of the seeds of a reference among them.
 
-use genuma_machine::processor::prefetch;
+use genuma_machine::simd_and_prefetch::prefetch;
 use genuma_reads::dna::{NOT_A_BASE_CODE, encode_base};
 
 /// Length of a seed (bp).

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use genuma_align::engine::genuma::{GenumaEngineOptions, ScoringOptions, TOO_LONG_READS_LABEL, build_index};
 use genuma_align::engine::{Engine, Error, GenumaEngine, ReadLayout, seal};
 use genuma_align::sam::{parse_sam_line, split_bam_records};
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use tempfile::TempDir;
 
 use crate::data::{
@@ -251,7 +251,7 @@ fn check(bench: &Bench, options: GenumaEngineOptions, reads: &[Read], layout: Re
         parse_sam_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
         assert_eq!(parsed, record.unwrap(), "made from {line}");
     }
-    for &vectors in SimdLevel::available_levels() {
+    for &vectors in SimdLevel::available_simd_levels() {
         engine = engine.with_simd_level(vectors);
         assert!(answer(&engine, &blocks(&engine, reads, layout, 90)) == whole, "{vectors:?}");
     }

@@ -117,10 +117,10 @@ impl<const S: usize> DeviceTable<S> for OpenClTable<S> {
         assert!(slots <= self.sizes.max_slots, "more slots than there is memory for");
         (self.class, self.slots) = (class, slots);
         let all = slots + MAX_PROBED_SLOTS_PER_KMER;
-        self.lane.enqueue_fill(&mut self.keys, u32::MAX, 2 * all)?;
-        self.lane.enqueue_fill(&mut self.counts, 0, S * all)?;
-        self.lane.enqueue_fill(&mut self.state, 0, STATE_WORDS)?;
-        self.lane.enqueue_fill(&mut self.spectra, 0, S * NUM_SPECTRUM_ENTRIES)
+        self.lane.enqueue_fill_with_word(&mut self.keys, u32::MAX, 2 * all)?;
+        self.lane.enqueue_fill_with_word(&mut self.counts, 0, S * all)?;
+        self.lane.enqueue_fill_with_word(&mut self.state, 0, STATE_WORDS)?;
+        self.lane.enqueue_fill_with_word(&mut self.spectra, 0, S * NUM_SPECTRUM_ENTRIES)
     }
 
     fn add_records(&mut self, records: &[u8], starts: &[u32]) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::{Arc, OnceLock};
 
 use genuma_gpu::{Device, DeviceTestSettings, find_devices};
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 use super::cpu_table::CpuDeviceTable;
 use super::lane::{LaneCounter, LaneError};
@@ -108,7 +108,7 @@ pub(crate) fn opened(trial: &DeviceTestSettings) -> Option<Vec<Arc<Device>>> {
         let _ = writeln!(std::io::stderr(), "skipped: no device, see scripts/setup.sh: {:?}", found.missing);
         return None;
     };
-    Some(Device::open(described, trial).expect("opened"))
+    Some(Device::open_whole_or_in_parts(described, trial).expect("opened"))
 }
 
 /// Consumer that collects everything.
@@ -239,7 +239,7 @@ fn holds<const S: usize, T: DeviceTable<S>>(
 fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: LaneMemorySizes) -> Vec<(String, u64)> {
     let case = generated::<S>(k, reads, seed);
     let mut passes = Vec::new();
-    for (i, &vectors) in SimdLevel::available_levels().iter().enumerate() {
+    for (i, &vectors) in SimdLevel::available_simd_levels().iter().enumerate() {
         let (tally, keys, counts) = (CounterTable::with_max_slots(0), Vec::new(), Vec::new());
         let table = Threads { k, vectors, sizes, tally, keys, counts };
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
@@ -291,7 +291,7 @@ fn a_lost_device_leaves_complete_classes() {
     };
     let mut losses = 0;
     for fail in [10, 20, 40, 70, 110, 160, 220, 300, 600] {
-        let Some(mut devices) = opened(&DeviceTestSettings::default().with_failing_call(fail)) else { return };
+        let Some(mut devices) = opened(&DeviceTestSettings::default().with_failing_call_number(fail)) else { return };
         let device = devices.remove(0);
         let (mut all, mut classes) = (All::new(DeviceRowRequest::Roots), vec![RootClass::ALL_ROOTS]);
         let on_device =

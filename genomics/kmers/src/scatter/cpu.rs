@@ -1,6 +1,6 @@
 //! Scatter on the CPU: one read at a time, so that its packed bases stay in the cache.
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_reads::packed_bases::BaseCodes;
 
 use super::{BinLayout, Scatter, ScatteredRecords};

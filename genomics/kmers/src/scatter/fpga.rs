@@ -5,7 +5,7 @@
 //! limited memory. If it overflows, the host scatters the batch again, as it does with the batch of a device that
 //! fails. Only complete batches are written to bins, so no record is lost or written twice.
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use genuma_reads::packed_bases::BaseCodes;
 use genuma_reads::{Mate, dna};
 use tracing::warn;

@@ -171,7 +171,7 @@ fn assert_scatters(name: &str, k: u32, backend: impl Fn(BinLayout) -> Box<dyn Sc
 #[test]
 fn every_simd_level_gives_the_records_of_the_definition() {
     for k in [12, 21, 24, 31, 32] {
-        for &level in SimdLevel::available_levels() {
+        for &level in SimdLevel::available_simd_levels() {
             assert_scatters(&format!("{level:?}"), k, |layout| Box::new(CpuScatter::new(layout, level)));
         }
     }

@@ -21,7 +21,10 @@ fn two() -> Option<Devices> {
     // Each test has its own statistics.
     TWO.get_or_init(|| {
         devices(
-            &DeviceTestSettings::default().with_memory_limit(700 << 10).with_sub_devices(2).with_device_working_alone(),
+            &DeviceTestSettings::default()
+                .with_memory_limit(700 << 10)
+                .with_sub_devices(2)
+                .with_device_taking_all_work(),
         )
     })
     .clone()
@@ -76,8 +79,8 @@ fn threads_count_what_lost_devices_leave() {
         let trial = DeviceTestSettings::default()
             .with_memory_limit(700 << 10)
             .with_sub_devices(2)
-            .with_failing_call(fail)
-            .with_device_working_alone();
+            .with_failing_call_number(fail)
+            .with_device_taking_all_work();
         let Some(devices) = devices(&trial) else { return };
         let params = CountParams { devices: devices.clone(), ..files.params(31) };
         assert_counts(&files, &params, None, &roots);

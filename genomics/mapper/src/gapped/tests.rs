@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -242,7 +242,7 @@ proptest! {
     ) {
         prop_assert_eq!(options.validation_error(), None);
         let index = &REFERENCE.1;
-        let together = found(index, &options, SimdLevel::available_levels()[0], &cases);
+        let together = found(index, &options, SimdLevel::available_simd_levels()[0], &cases);
         for (case, found) in cases.iter().zip(&together) {
             let (within, to_end) = twin(index, &options, case);
             let (place, operations) = found.as_ref().unwrap();
@@ -250,7 +250,7 @@ proptest! {
             prop_assert_eq!(usize::from(place.to) == case.letters.len(), to_end > within);
             consistent(index, &options, case, place, operations);
         }
-        for &vectors in SimdLevel::available_levels() {
+        for &vectors in SimdLevel::available_simd_levels() {
             prop_assert_eq!(&found(index, &options, vectors, &cases), &together);
         }
         for (case, together) in cases.iter().zip(&together) {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::bases::{BASES_PER_WORD, is_acgt, pack_letters_into_word};
 use crate::syncmers::{SEED_BP, Syncmer, SyncmerFinder};
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 
 /// Number of bases of a task: the piece of a contig in which a thread finds seeds; a multiple of 16.
 const TASK_BASES: u64 = 1 << 16;

@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use genuma_machine::processor::SimdLevel;
+use genuma_machine::simd_and_prefetch::SimdLevel;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -76,7 +76,7 @@ proptest! {
         let (reference, words) = &*REFERENCE;
         let (packed, at) = (packed(&letters, reverse), at + off);
         let differing = naive(reference, at, &letters);
-        for &vectors in SimdLevel::available_levels() {
+        for &vectors in SimdLevel::available_simd_levels() {
             // The previous content of the buffer does not matter.
             let mut masks = MismatchMasks([u64::MAX; MAX_READ_WORDS]);
             let strand = packed.read_strand(0, reverse);
@@ -123,7 +123,7 @@ proptest! {
         mismatch_positions(&masks, 0, length).for_each(|i| differing[i] = true);
         let all = (inside.0..inside.1).flat_map(|from| (from + 1..=inside.1).map(move |to| (from, to)));
         let most = all.map(|(from, to)| worth(&differing, &letters, from, to, reverse, &options).0).max().unwrap();
-        for &vectors in SimdLevel::available_levels() {
+        for &vectors in SimdLevel::available_simd_levels() {
             let (total, score, from, to) = vectors.run_at_level(
                 #[inline(always)]
                 || find_best_ungapped_segment(&masks, strand, inside, reverse, &options),
@@ -155,7 +155,7 @@ proptest! {
             (from..to).map(|at| (naive(reference, at, &letters).len() as u32, at as u64)).collect();
         let best = *counts.iter().min().unwrap();
         let next = counts.iter().filter(|found| **found != best && found.0 <= best.0 + MAX_EXTRA_MISMATCHES).min().copied();
-        for &vectors in SimdLevel::available_levels() {
+        for &vectors in SimdLevel::available_simd_levels() {
             let mut buffer = vec![1; 5];
             let found = vectors.run_at_level(
                 #[inline(always)]

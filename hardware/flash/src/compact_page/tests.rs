@@ -6,7 +6,7 @@ fn example() -> (Vec<u64>, Vec<[u8; 4]>, Page) {
     let keys: Vec<u64> = (0..500).map(|i| (i << 30) + i * i * i % 1009).collect();
     let counts: Vec<[u8; 4]> =
         (0..500_u32).map(|i| if i % 97 == 0 { u32::MAX - i } else { i % 40 / 20 * i % 90 }.to_le_bytes()).collect();
-    let common = CountEncoding { common: Some(0), base: 1, width: 6 };
+    let common = SampleCountEncoding { common: Some(0), base: 1, width: 6 };
     let code = CompactPageEncoding { key_widths: [5, 10, 20, 31, 33, 40, 50, 64], count_encodings: vec![common] };
     let mut page = Page::zeroed();
     encode_page(&code, &keys, &counts, &mut page);
@@ -16,8 +16,8 @@ fn example() -> (Vec<u64>, Vec<[u8; 4]>, Page) {
 #[test]
 fn every_instruction_set_decodes_the_same() {
     let (keys, counts, page) = example();
-    let compact = CompactPage::parse(&page, 1).unwrap();
-    for level in SimdLevel::available_levels() {
+    let compact = CompactPage::parse_header(&page, 1).unwrap();
+    for level in SimdLevel::available_simd_levels() {
         let mut decoded = vec![0; keys.len()];
         let (_, rises) = level.run_at_level(
             #[inline(always)]
@@ -48,7 +48,7 @@ fn any_bytes_are_decoded_or_refused() {
         for change in [0x01, 0x80, 0xff] {
             let mut page = whole;
             page.0[byte] ^= change;
-            let Some(compact) = CompactPage::parse(&page, 1) else {
+            let Some(compact) = CompactPage::parse_header(&page, 1) else {
                 refused += 1;
                 continue;
             };
@@ -62,7 +62,7 @@ fn any_bytes_are_decoded_or_refused() {
     }
     assert!(refused > 100, "{refused}");
     for samples in [2, 3, MAX_COUNTS_PER_ENTRY] {
-        if let Some(compact) = CompactPage::parse(&whole, samples) {
+        if let Some(compact) = CompactPage::parse_header(&whole, samples) {
             let mut decoded = vec![0; compact.num_entries()];
             let mut counts = vec![[0; 4]; samples * compact.num_entries()];
             let done = compact.decode_keys(&mut decoded).and_then(|()| compact.decode_counts(&mut counts));

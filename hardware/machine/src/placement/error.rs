@@ -7,7 +7,7 @@ use super::format_bytes;
 use crate::IdSet;
 
 /// A system call that failed: name of the call and the error.
-pub(super) struct FailedCall(pub &'static str, pub io::Error);
+pub(super) struct FailedSystemCall(pub &'static str, pub io::Error);
 
 /// Why memory could not be placed or a thread could not be pinned as requested.
 #[derive(Debug, thiserror::Error)]

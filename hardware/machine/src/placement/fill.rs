@@ -6,9 +6,12 @@ use std::ops::Range;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::error::FailedCall;
+use super::error::FailedSystemCall;
 use super::node_sets::{self, NumaNodeSets};
-use super::scoped::{divide_weights_by_gcd, matches_kernel_weights, set_policy_with_fallback, warn_single_node};
+use super::scoped::{
+    are_proportional_to_kernel_weights, divide_weights_by_gcd, set_policy_with_fallback,
+    warn_policy_needs_several_nodes,
+};
 use super::{Error, MemoryPlacement, MemoryPolicy, PageSize, free_memory, pin};
 use crate::IdSet;
 use crate::sys::{self, MappedRegion, MappingPageKind};
@@ -48,7 +51,7 @@ pub(super) enum PageDistribution {
 /// Maps `bytes` bytes (more than 0) with the requested placement, or the nearest one that machine and kernel support,
 /// and faults in all pages.
 pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> Result<FaultedInRegion, Error> {
-    let nodes = NumaNodeSets::read_current();
+    let nodes = NumaNodeSets::read_current_node_sets();
     nodes.check_policy(&asked.policy)?;
     if let PageSize::Huge(size) = asked.page_size
         && !(size.is_power_of_two() && size >= sys::base_page_bytes() as u64)
@@ -57,7 +60,7 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
     }
     let policy = supported_policy(&asked.policy, &nodes);
     let shares = expected_distribution(&asked.policy, &policy, &nodes);
-    let transparent = node_sets::transparent_huge_page_bytes();
+    let transparent = node_sets::read_transparent_huge_page_size_bytes();
     let units_per_round = match &shares {
         PageDistribution::AnyOf(_) => 1,
         PageDistribution::RoundRobin(weights) => weights.values().sum::<u32>() as usize,
@@ -83,10 +86,10 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
         }
         _ => sys::base_page_bytes(),
     };
-    let failed = |FailedCall(call, source)| Error::SystemCallFailed { asked: asked.to_string(), call, source };
+    let failed = |FailedSystemCall(call, source)| Error::SystemCallFailed { asked: asked.to_string(), call, source };
     let huge = unit > sys::base_page_bytes();
     let region = MappedRegion::map_anonymous(bytes, MappingPageKind::Base { align_bytes: unit })
-        .map_err(|error| failed(FailedCall("mmap", error)))?;
+        .map_err(|error| failed(FailedSystemCall("mmap", error)))?;
     if let Err(error) = region.advise_transparent_huge_pages(huge) {
         // A kernel without transparent huge pages: there is nothing to disable either.
         tracing::debug!("{asked}: madvise: {error}");
@@ -116,12 +119,12 @@ pub(super) fn allocate_placed_region(bytes: usize, asked: &MemoryPlacement) -> R
 /// supported policy. The kernel may still refuse the result.
 fn supported_policy(policy: &MemoryPolicy, nodes: &NumaNodeSets) -> MemoryPolicy {
     if nodes.has_one_usable_node() {
-        warn_single_node(policy, nodes);
+        warn_policy_needs_several_nodes(policy, nodes);
         return MemoryPolicy::Local;
     }
     match policy {
-        MemoryPolicy::Weighted(weights) if matches_kernel_weights(weights) => {
-            MemoryPolicy::KernelWeighted(policy.nodes())
+        MemoryPolicy::Weighted(weights) if are_proportional_to_kernel_weights(weights) => {
+            MemoryPolicy::KernelWeighted(policy.named_nodes())
         }
         MemoryPolicy::KernelWeighted(over) if node_sets::read_kernel_interleave_weights(over).is_none() => {
             MemoryPolicy::Interleave(over.clone())
@@ -161,7 +164,7 @@ fn fill_from_huge_page_pool(
     if units_per_round > 1 && bytes / size < units_per_round {
         return Err(format!("{bytes} B are less than {units_per_round} of these huge pages"));
     }
-    let enough = |over: &IdSet, needed: u64| match node_sets::count_free_pool_pages(over, size) {
+    let enough = |over: &IdSet, needed: u64| match node_sets::count_free_hugetlb_pages(over, size) {
         None => Err("this machine has no pool of these huge pages".to_owned()),
         Some(free) if free < needed => Err(format!("node {over} has {free} free, {needed} are needed")),
         Some(_) => Ok(()),
@@ -178,7 +181,7 @@ fn fill_from_huge_page_pool(
     let region = MappedRegion::map_anonymous(bytes, MappingPageKind::HugePool(size))
         .map_err(|error| format!("mmap: {error}"))?;
     let policy = apply_policy_and_fault_in(&region, policy, shares, size)
-        .map_err(|FailedCall(call, error)| format!("{call}: {error}"))?;
+        .map_err(|FailedSystemCall(call, error)| format!("{call}: {error}"))?;
     let used = MemoryPlacement { policy, page_size: PageSize::Huge(size as u64) };
     Ok(FaultedInRegion {
         region,
@@ -207,7 +210,7 @@ fn apply_policy_and_fault_in(
     policy: &MemoryPolicy,
     shares: &PageDistribution,
     unit: usize,
-) -> Result<MemoryPolicy, FailedCall> {
+) -> Result<MemoryPolicy, FailedSystemCall> {
     let placed = match (policy, shares) {
         (MemoryPolicy::Weighted(weights), _) => fault_in_weighted(region, &divide_weights_by_gcd(weights), unit),
         _ => Ok(()),
@@ -223,12 +226,12 @@ fn apply_policy_and_fault_in(
             }
             _ => set_policy_with_fallback(policy, bind),
         };
-        bound.map_err(|error| FailedCall("mbind", error))
+        bound.map_err(|error| FailedSystemCall("mbind", error))
     });
     let (used, threads) = match bound {
         Ok(used) => (used, sys::thread_affinity(0).map_or(1, |cpus| cpus.len())),
         // Local memory is on the node of this thread, so only this thread faults it in.
-        Err(FailedCall(call, error)) if sys::is_policy_refused(&error) => {
+        Err(FailedSystemCall(call, error)) if sys::is_policy_refused(&error) => {
             if *policy != MemoryPolicy::Local {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
             }
@@ -236,7 +239,7 @@ fn apply_policy_and_fault_in(
         }
         Err(failed) => return Err(failed),
     };
-    let populate = |part| region.fault_in_pages(part).map_err(|error| FailedCall("madvise", error));
+    let populate = |part| region.fault_in_pages(part).map_err(|error| FailedSystemCall("madvise", error));
     let threads = (region.len_bytes() / MIN_BYTES_PER_FILL_THREAD).min(threads).clamp(1, MAX_FILL_THREADS);
     if threads == 1 {
         populate(0..region.len_bytes())?;
@@ -258,11 +261,11 @@ fn apply_policy_and_fault_in(
 }
 
 /// Faults in the pages of a region under weighted interleave: the pages of each node by a thread bound to that node.
-fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), FailedCall> {
+fn fault_in_weighted(region: &MappedRegion, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), FailedSystemCall> {
     run_in_threads(weights.keys().copied(), |node| {
         let bind = sys::KernelMempolicy { mode: sys::MempolicyMode::MPOL_BIND, nodes: IdSet::from([node]) };
-        sys::set_thread_mempolicy(&bind).map_err(|error| FailedCall("set_mempolicy", error))?;
-        let populate = |run| region.fault_in_pages(run).map_err(|error| FailedCall("madvise", error));
+        sys::set_thread_mempolicy(&bind).map_err(|error| FailedSystemCall("set_mempolicy", error))?;
+        let populate = |run| region.fault_in_pages(run).map_err(|error| FailedSystemCall("madvise", error));
         node_ranges(weights, node, region.len_bytes(), unit).try_for_each(populate)
     })
 }
@@ -288,13 +291,13 @@ fn node_ranges(
 /// Runs `work` on each item, each in its own thread.
 fn run_in_threads<W: Send>(
     items: impl Iterator<Item = W>,
-    work: impl Fn(W) -> Result<(), FailedCall> + Sync,
-) -> Result<(), FailedCall> {
+    work: impl Fn(W) -> Result<(), FailedSystemCall> + Sync,
+) -> Result<(), FailedSystemCall> {
     let work = &work;
     std::thread::scope(|scope| {
         let start = |piece| std::thread::Builder::new().spawn_scoped(scope, move || work(piece));
         let threads: io::Result<Vec<_>> = items.map(start).collect();
-        let threads = threads.map_err(|error| FailedCall("a thread to fill memory", error))?;
+        let threads = threads.map_err(|error| FailedSystemCall("a thread to fill memory", error))?;
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

@@ -15,7 +15,7 @@ use crate::{IdSet, sys};
 /// When the memory does not fit (the error says how much is free and where), or the policy names nodes that may not
 /// be used.
 pub fn check_memory_fits(bytes: u64, policy: &MemoryPolicy) -> Result<(), Error> {
-    let nodes = NumaNodeSets::read_current();
+    let nodes = NumaNodeSets::read_current_node_sets();
     nodes.check_policy(policy)?;
     check_available_memory(bytes, policy, &nodes)
 }

@@ -38,8 +38,10 @@ pub fn collapse_into_huge_pages(bytes: &[u8]) -> usize {
 /// memory. Then huge pages can be used from the start. Under an interleave policy, huge pages would make the
 /// interleaving coarser, because a huge page is on one node.
 pub fn thread_policy_uses_one_node() -> bool {
-    sys::thread_mempolicy()
-        .map_or_else(|_| NumaNodeSets::read_current().has_one_usable_node(), |policy| !policy.mode.is_interleaved())
+    sys::thread_mempolicy().map_or_else(
+        |_| NumaNodeSets::read_current_node_sets().has_one_usable_node(),
+        |policy| !policy.mode.is_interleaved(),
+    )
 }
 
 #[cfg(test)]

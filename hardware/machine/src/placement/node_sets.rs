@@ -28,7 +28,7 @@ pub(super) struct NumaNodeSets {
 
 impl NumaNodeSets {
     /// Reads the current node sets. A kernel without NUMA has one node, 0.
-    pub(super) fn read_current() -> NumaNodeSets {
+    pub(super) fn read_current_node_sets() -> NumaNodeSets {
         let text = |file: &str| read_and_parse_file(format!("{NODE_FOLDER}/{file}"));
         // The kernel lists the memory of GPUs too. Pages there would be slow and would take memory from the GPU.
         NumaNodeSets::from_lists(
@@ -65,7 +65,7 @@ impl NumaNodeSets {
     /// Checks that `policy` is valid: weights from 1 to 255, and at least one node (none with [`MemoryPolicy::Local`]),
     /// all of which exist, have memory and may be used.
     pub(super) fn check_policy(&self, policy: &MemoryPolicy) -> Result<(), Error> {
-        let named = policy.nodes();
+        let named = policy.named_nodes();
         if let MemoryPolicy::Weighted(weights) = policy
             && let Some((&node, _)) = weights.iter().find(|(_, weight)| !(1..=255).contains(*weight))
         {
@@ -138,7 +138,7 @@ pub(super) fn read_kernel_interleave_weights(nodes: &IdSet) -> Option<BTreeMap<u
 }
 
 /// Reads the size of a transparent huge page in bytes. `None` if transparent huge pages are disabled.
-pub(super) fn transparent_huge_page_bytes() -> Option<usize> {
+pub(super) fn read_transparent_huge_page_size_bytes() -> Option<usize> {
     let enabled: String = read_and_parse_file(format!("{TRANSPARENT_HUGE_PAGE_FOLDER}/enabled"))?;
     if enabled.contains("[never]") {
         return None;
@@ -147,7 +147,7 @@ pub(super) fn transparent_huge_page_bytes() -> Option<usize> {
 }
 
 /// Counts the free hugetlb pages of `bytes` bytes on `nodes`. `None` if the machine has no pool of that page size.
-pub(super) fn count_free_pool_pages(nodes: &IdSet, bytes: usize) -> Option<u64> {
+pub(super) fn count_free_hugetlb_pages(nodes: &IdSet, bytes: usize) -> Option<u64> {
     let kib = bytes / 1024;
     let free = |node| {
         read_and_parse_file::<u64>(format!("{NODE_FOLDER}/node{node}/hugepages/hugepages-{kib}kB/free_hugepages"))

@@ -106,7 +106,7 @@ pub fn allowed_cpus() -> IdSet {
 impl PinnedThread {
     /// The CPUs that the thread is restricted to; all CPUs that the process may use where the kernel forbids the
     /// restriction.
-    pub fn cpus(&self) -> &IdSet {
+    pub fn pinned_cpus(&self) -> &IdSet {
         &self.cpus
     }
 }

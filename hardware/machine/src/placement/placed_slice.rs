@@ -86,7 +86,7 @@ impl<T: Copy + Zeroable> PlacedSlice<T> {
             return Ok(PageResidence { page_bytes: sys::base_page_bytes() as u64, ..PageResidence::default() });
         };
         let unit = self.counted_page_bytes();
-        residence::query_mapping_residence(start, unit, bytes / unit)
+        residence::query_mapping_by_move_pages_or_numa_maps(start, unit, bytes / unit)
     }
 
     /// Compares the requested placement with the nodes on which the pages are now.

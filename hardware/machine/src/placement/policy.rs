@@ -41,7 +41,7 @@ pub enum MemoryPolicy {
 
 impl MemoryPolicy {
     /// The nodes that the policy names; empty for [`MemoryPolicy::Local`].
-    pub fn nodes(&self) -> IdSet {
+    pub fn named_nodes(&self) -> IdSet {
         match self {
             MemoryPolicy::Local => IdSet::new(),
             MemoryPolicy::Weighted(weights) => weights.keys().copied().collect(),

@@ -12,7 +12,7 @@ use crate::{IdSet, sys};
 ///
 /// let table = ReplicatedPerNode::from_slice(&[1_u64, 2, 3], &IdSet::from([0]), PageSize::Base)?;
 /// assert_eq!(table.nearest_copy()[1], 2);
-/// assert!(table.copy_on_node(0).is_some() && table.copy_on_node(7).is_none());
+/// assert!(table.find_copy_on_node(0).is_some() && table.find_copy_on_node(7).is_none());
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl<T: Send> ReplicatedPerNode<T> {
     where
         E: From<Error> + Send,
     {
-        NumaNodeSets::read_current().check_policy(&MemoryPolicy::Bind(nodes.clone()))?;
+        NumaNodeSets::read_current_node_sets().check_policy(&MemoryPolicy::Bind(nodes.clone()))?;
         let mut copies = Vec::with_capacity(nodes.len());
         for node in nodes.iter() {
             let make = &mut make;
@@ -83,7 +83,7 @@ impl<T> ReplicatedPerNode<T> {
     }
 
     /// The copy on `node`, if there is one.
-    pub fn copy_on_node(&self, node: u32) -> Option<&T> {
+    pub fn find_copy_on_node(&self, node: u32) -> Option<&T> {
         self.iter_copies().find(|&(on, _)| on == node).map(|(_, copy)| copy)
     }
 
@@ -96,7 +96,7 @@ impl<T> ReplicatedPerNode<T> {
 /// For each CPU, the index of the copy nearest to the CPU's node.
 fn nearest_copies(copies: &IdSet) -> Vec<u32> {
     let mut table = Vec::new();
-    for node in NumaNodeSets::read_current().online.iter() {
+    for node in NumaNodeSets::read_current_node_sets().online.iter() {
         let nearest = node_sets::nearest_nodes(node, copies).smallest_id();
         let copy = copies.iter().position(|id| Some(id) == nearest).unwrap_or(0);
         for cpu in node_sets::read_node_cpus(node).iter() {

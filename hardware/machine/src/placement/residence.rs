@@ -76,14 +76,22 @@ pub(super) fn query_residence_by_move_pages(start: usize, unit: usize, count: us
 
 /// Queries on which nodes the pages of a whole mapping are, with move_pages(2), or from /proc/self/numa_maps where
 /// the call is forbidden.
-pub(super) fn query_mapping_residence(start: usize, unit: usize, count: usize) -> Result<PageResidence, Error> {
+pub(super) fn query_mapping_by_move_pages_or_numa_maps(
+    start: usize,
+    unit: usize,
+    count: usize,
+) -> Result<PageResidence, Error> {
     query_residence_by_move_pages(start, unit, count)
         .or_else(|error| read_residence_from_numa_maps(start, unit, count).ok_or(error))
 }
 
 /// Queries on which nodes the pages of a whole mapping are, from /proc/self/numa_maps if possible, because it is
 /// faster than one query per page, else with move_pages(2).
-pub(super) fn query_mapping_residence_fast(start: usize, unit: usize, count: usize) -> Result<PageResidence, Error> {
+pub(super) fn query_mapping_by_numa_maps_or_move_pages(
+    start: usize,
+    unit: usize,
+    count: usize,
+) -> Result<PageResidence, Error> {
     read_residence_from_numa_maps(start, unit, count)
         .map_or_else(|| query_residence_by_move_pages(start, unit, count), Ok)
 }

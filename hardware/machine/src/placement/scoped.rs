@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use super::error::FailedCall;
+use super::error::FailedSystemCall;
 use super::node_sets::{self, NumaNodeSets};
 use super::{Error, MemoryPolicy, pin};
 use crate::{IdSet, sys};
@@ -41,27 +41,29 @@ impl ScopedMemoryPolicy {
     /// When the policy names nodes that may not be used, or the system call fails; on a machine with several usable
     /// nodes also when the policy has weights other than the kernel's.
     pub fn set_thread_policy(policy: &MemoryPolicy) -> Result<ScopedMemoryPolicy, Error> {
-        let nodes = NumaNodeSets::read_current();
+        let nodes = NumaNodeSets::read_current_node_sets();
         nodes.check_policy(policy)?;
         let scoped = |before, policy| ScopedMemoryPolicy { previous: before, policy, not_send: PhantomData };
         if nodes.has_one_usable_node() {
-            warn_single_node(policy, &nodes);
+            warn_policy_needs_several_nodes(policy, &nodes);
             return Ok(scoped(None, MemoryPolicy::Local));
         }
         let asked = match policy {
-            MemoryPolicy::Weighted(weights) if matches_kernel_weights(weights) => {
-                MemoryPolicy::KernelWeighted(policy.nodes())
+            MemoryPolicy::Weighted(weights) if are_proportional_to_kernel_weights(weights) => {
+                MemoryPolicy::KernelWeighted(policy.named_nodes())
             }
             MemoryPolicy::Weighted(_) => return Err(Error::UnsupportedCustomWeights { policy: policy.clone() }),
             other => other.clone(),
         };
         match replace_thread_policy(&asked) {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(FailedCall(call, error)) if sys::is_policy_refused(&error) => {
+            Err(FailedSystemCall(call, error)) if sys::is_policy_refused(&error) => {
                 node_sets::warn_placement_degraded(node_sets::LOCAL_FALLBACK_MESSAGE, &format!("{call}: {error}"));
                 Ok(scoped(None, MemoryPolicy::Local))
             }
-            Err(FailedCall(call, source)) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
+            Err(FailedSystemCall(call, source)) => {
+                Err(Error::SystemCallFailed { asked: policy.to_string(), call, source })
+            }
         }
     }
 
@@ -72,7 +74,7 @@ impl ScopedMemoryPolicy {
     /// # Errors
     /// When the system call fails.
     pub fn prefer_current_node() -> Result<ScopedMemoryPolicy, Error> {
-        let nodes = NumaNodeSets::read_current();
+        let nodes = NumaNodeSets::read_current_node_sets();
         let scoped = |previous, policy| ScopedMemoryPolicy { previous, policy, not_send: PhantomData };
         if nodes.has_one_usable_node() {
             return Ok(scoped(None, MemoryPolicy::Local));
@@ -81,8 +83,10 @@ impl ScopedMemoryPolicy {
         let policy = MemoryPolicy::PreferredMany(nearest.smallest_id().into_iter().collect());
         match replace_thread_policy(&policy) {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
-            Err(FailedCall(_, error)) if sys::is_policy_refused(&error) => Ok(scoped(None, MemoryPolicy::Local)),
-            Err(FailedCall(call, source)) => Err(Error::SystemCallFailed { asked: policy.to_string(), call, source }),
+            Err(FailedSystemCall(_, error)) if sys::is_policy_refused(&error) => Ok(scoped(None, MemoryPolicy::Local)),
+            Err(FailedSystemCall(call, source)) => {
+                Err(Error::SystemCallFailed { asked: policy.to_string(), call, source })
+            }
         }
     }
 
@@ -94,10 +98,10 @@ impl ScopedMemoryPolicy {
 }
 
 /// Sets the memory policy of the calling thread. Returns its previous policy, and the policy that the kernel applied.
-fn replace_thread_policy(policy: &MemoryPolicy) -> Result<(sys::KernelMempolicy, MemoryPolicy), FailedCall> {
-    let before = sys::thread_mempolicy().map_err(|error| FailedCall("get_mempolicy", error))?;
+fn replace_thread_policy(policy: &MemoryPolicy) -> Result<(sys::KernelMempolicy, MemoryPolicy), FailedSystemCall> {
+    let before = sys::thread_mempolicy().map_err(|error| FailedSystemCall("get_mempolicy", error))?;
     let done = set_policy_with_fallback(policy, sys::set_thread_mempolicy)
-        .map_err(|error| FailedCall("set_mempolicy", error))?;
+        .map_err(|error| FailedSystemCall("set_mempolicy", error))?;
     Ok((before, done))
 }
 
@@ -116,7 +120,7 @@ impl Drop for ScopedMemoryPolicy {
 }
 
 /// Warns once that a policy has no effect because the process may use one node only.
-pub(super) fn warn_single_node(policy: &MemoryPolicy, nodes: &NumaNodeSets) {
+pub(super) fn warn_policy_needs_several_nodes(policy: &MemoryPolicy, nodes: &NumaNodeSets) {
     if *policy != MemoryPolicy::Local {
         node_sets::warn_placement_degraded(
             node_sets::LOCAL_FALLBACK_MESSAGE,
@@ -126,7 +130,7 @@ pub(super) fn warn_single_node(policy: &MemoryPolicy, nodes: &NumaNodeSets) {
 }
 
 /// Whether the kernel's weights of these nodes have the same proportions as the given weights.
-pub(super) fn matches_kernel_weights(weights: &BTreeMap<u32, u32>) -> bool {
+pub(super) fn are_proportional_to_kernel_weights(weights: &BTreeMap<u32, u32>) -> bool {
     let nodes: IdSet = weights.keys().copied().collect();
     node_sets::read_kernel_interleave_weights(&nodes)
         .is_some_and(|kernels| divide_weights_by_gcd(&kernels) == divide_weights_by_gcd(weights))
@@ -161,7 +165,7 @@ pub(super) fn set_policy_with_fallback(
         MemoryPolicy::Bind(nodes) => with(sys::MempolicyMode::MPOL_BIND, nodes)?,
         MemoryPolicy::Interleave(nodes) => with(sys::MempolicyMode::MPOL_INTERLEAVE, nodes)?,
         // The pages were placed one by one and are resident; binding keeps the kernel from migrating them.
-        MemoryPolicy::Weighted(_) => with(sys::MempolicyMode::MPOL_BIND, &policy.nodes())?,
+        MemoryPolicy::Weighted(_) => with(sys::MempolicyMode::MPOL_BIND, &policy.named_nodes())?,
         MemoryPolicy::KernelWeighted(nodes) => {
             return older(with(sys::MempolicyMode::MPOL_WEIGHTED_INTERLEAVE, nodes), &|| {
                 with(sys::MempolicyMode::MPOL_INTERLEAVE, nodes).map(|()| MemoryPolicy::Interleave(nodes.clone()))

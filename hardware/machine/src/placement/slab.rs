@@ -22,7 +22,7 @@ use crate::sys::{self, MappedRegion, MappingPageKind};
 /// ```
 /// use genuma_machine::placement::Slab;
 ///
-/// let slab = Slab::reserve(64 << 10, 100, None)?;
+/// let slab = Slab::reserve_address_space(64 << 10, 100, None)?;
 /// let mut buffer = slab.take_buffer().expect("all buffers are free");
 /// buffer[..5].copy_from_slice(b"reads");
 /// drop(buffer); // returns the buffer to the slab
@@ -62,12 +62,16 @@ impl Slab {
     /// # Errors
     /// When the process has too little free address space, or `node` does not exist. Where the kernel forbids memory
     /// policies, `node` has no effect and a warning is logged once.
-    pub fn reserve(buffer_bytes: usize, num_buffers: usize, node: Option<u32>) -> Result<Arc<Self>, Error> {
+    pub fn reserve_address_space(
+        buffer_bytes: usize,
+        num_buffers: usize,
+        node: Option<u32>,
+    ) -> Result<Arc<Self>, Error> {
         let asked = || node.map_or_else(|| "memory".to_owned(), |node| format!("memory of node {node}"));
         let failed = |call| move |source| Error::SystemCallFailed { asked: asked(), call, source };
         let too_large = || failed("mmap")(io::ErrorKind::OutOfMemory.into());
         let bytes = buffer_bytes.checked_mul(num_buffers).ok_or_else(too_large)?;
-        let huge = node_sets::transparent_huge_page_bytes().filter(|&unit| bytes >= unit);
+        let huge = node_sets::read_transparent_huge_page_size_bytes().filter(|&unit| bytes >= unit);
         let align = huge.unwrap_or_else(sys::base_page_bytes);
         let region =
             MappedRegion::map_anonymous(bytes, MappingPageKind::Base { align_bytes: align }).map_err(failed("mmap"))?;
@@ -127,7 +131,7 @@ impl Slab {
     /// # Errors
     /// When the kernel cannot report the nodes.
     pub fn query_residence(&self) -> Result<PageResidence, Error> {
-        residence::query_mapping_residence_fast(
+        residence::query_mapping_by_numa_maps_or_move_pages(
             self.region.start_address(),
             sys::base_page_bytes(),
             self.region.len_bytes() / sys::base_page_bytes(),
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn pieces_are_apart_and_come_back() {
-        let slab = Slab::reserve(5000, 7, None).expect("memory");
+        let slab = Slab::reserve_address_space(5000, 7, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         assert_eq!(pieces.len(), 7);
         for (piece, byte) in pieces.iter_mut().zip(1..) {
@@ -198,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_free_is_given_back() {
         let page = sys::base_page_bytes();
-        let slab = Slab::reserve(4 * page, 100, None).expect("memory");
+        let slab = Slab::reserve_address_space(4 * page, 100, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         assert_eq!(slab.query_residence().expect("told").num_resident_pages(), 400);
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn pieces_smaller_than_a_page_are_given_back_by_whole_pages() {
         let page = sys::base_page_bytes();
-        let slab = Slab::reserve(page / 2 * 3, 4, None).expect("memory");
+        let slab = Slab::reserve_address_space(page / 2 * 3, 4, None).expect("memory");
         let mut pieces: Vec<SlabBuffer> = std::iter::from_fn(|| slab.take_buffer()).collect();
         pieces.iter_mut().for_each(|piece| piece.fill(1));
         pieces.remove(1);
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn threads_take_and_leave_at_once() {
-        let slab = Slab::reserve(64, 8, None).expect("memory");
+        let slab = Slab::reserve_address_space(64, 8, None).expect("memory");
         std::thread::scope(|scope| {
             for byte in 1..=4 {
                 let slab = &slab;

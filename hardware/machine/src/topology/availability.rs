@@ -98,7 +98,7 @@ impl Topology {
     ///
     /// # Errors
     /// Names the requested CPUs that do not exist, are offline or are not allowed. An empty request is an error, too.
-    pub fn check_cpus(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
+    pub fn check_can_run_on_cpus(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
         let what = "CPU";
         let online: IdSet = self.cpus.iter().map(|cpu| cpu.id).collect();
         if requested.is_empty() {
@@ -129,7 +129,7 @@ impl Topology {
     /// # Errors
     /// Names the requested nodes that do not exist, have no memory, have only memory of a GPU, or are not allowed. An
     /// empty request is an error, too.
-    pub fn check_nodes(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
+    pub fn check_can_allocate_on_nodes(&self, requested: &IdSet) -> Result<(), UnavailableResource> {
         let what = "node";
         if requested.is_empty() {
             return Err(UnavailableResource::NoneRequested { what, there: self.allowed_memory_nodes() });

@@ -30,14 +30,14 @@ pub(crate) trait FileTree {
 
 /// The files of a running system, below a root folder.
 #[derive(Debug, Clone)]
-pub(super) struct LiveFiles {
+pub(super) struct RunningSystemFiles {
     root: PathBuf,
 }
 
-impl LiveFiles {
+impl RunningSystemFiles {
     /// Creates a file tree of the files below the folder `root`.
     pub(super) fn with_root(root: &Path) -> Self {
-        LiveFiles { root: root.to_path_buf() }
+        RunningSystemFiles { root: root.to_path_buf() }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -45,7 +45,7 @@ impl LiveFiles {
     }
 }
 
-impl FileTree for LiveFiles {
+impl FileTree for RunningSystemFiles {
     fn open(&self, path: &str) -> io::Result<Box<dyn BufRead + '_>> {
         match File::open(self.path(path)) {
             Ok(file) => Ok(Box::new(BufReader::new(file))),
@@ -79,18 +79,18 @@ fn text_from_syscalls(path: &str) -> Option<String> {
 /// Recorded files: text by path. `None` for a name that was only listed in a folder.
 pub(super) type RecordedFiles = BTreeMap<String, Option<String>>;
 
-/// Reads files of a [`FileTree`]. Keeps the text that was read, so that it can be recorded, and notes about missing
-/// information.
-pub(super) struct RecordingReader<'a> {
+/// Reads kernel files of a [`FileTree`]. Keeps the text that was read, so that it can be recorded, and notes about
+/// missing information.
+pub(super) struct KernelFileReader<'a> {
     tree: &'a dyn FileTree,
     files_read: RefCell<RecordedFiles>,
     missing_notes: RefCell<Vec<String>>,
 }
 
-impl<'a> RecordingReader<'a> {
+impl<'a> KernelFileReader<'a> {
     /// Creates a reader of the files of `tree`.
     pub(super) fn new(tree: &'a dyn FileTree) -> Self {
-        RecordingReader { tree, files_read: RefCell::default(), missing_notes: RefCell::default() }
+        KernelFileReader { tree, files_read: RefCell::default(), missing_notes: RefCell::default() }
     }
 
     /// Returns the files that were read so far.
@@ -99,15 +99,15 @@ impl<'a> RecordingReader<'a> {
     }
 
     /// Adds a note about missing information. `sentence` says what could not be read and what is used instead.
-    pub(super) fn note_missing(&self, sentence: impl Into<String>) {
+    pub(super) fn add_missing_note(&self, sentence: impl Into<String>) {
         self.missing_notes.borrow_mut().push(sentence.into());
     }
 
     /// Returns the value that was read. If reading failed or the content was invalid, returns `None` and adds a note
     /// with the error and `instead`, which says what is assumed: an unusual machine must not end the program.
-    pub(super) fn value_or_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
+    pub(super) fn value_or_add_missing_note<T>(&self, read: Result<Option<T>, Error>, instead: &str) -> Option<T> {
         read.unwrap_or_else(|error| {
-            self.note_missing(format!("{error}: {instead}"));
+            self.add_missing_note(format!("{error}: {instead}"));
             None
         })
     }
@@ -170,7 +170,7 @@ impl<'a> RecordingReader<'a> {
     /// Reads the values of `keys` from a file with lines such as `MemTotal:  16 kB` or `Node 0 MemTotal:  16 kB`: for
     /// each key the text after the colon of the first line that has the key. `None` if the file does not exist or may
     /// not be read.
-    pub(super) fn read_values<const N: usize>(
+    pub(super) fn read_values_of_keys<const N: usize>(
         &self,
         path: &str,
         keys: [&str; N],
@@ -257,7 +257,7 @@ pub(super) fn parse_id_list(path: &str, text: &str) -> Result<IdSet, Error> {
 }
 
 /// Parses a byte count such as `32K` or `16 kB` from the text of the file `path`. K is 1024, as in the kernel.
-pub(super) fn parse_kernel_size(path: &str, text: &str) -> Result<u64, Error> {
+pub(super) fn parse_byte_count(path: &str, text: &str) -> Result<u64, Error> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[digits.len()..].trim() {
@@ -285,10 +285,10 @@ mod tests {
     #[test]
     fn sizes_are_read_as_the_kernel_writes_them() {
         for (text, size) in [("32K", 32 << 10), ("16 kB", 16 << 10), ("7", 7), ("1M", 1 << 20), (" 2G\n", 2 << 30)] {
-            assert_eq!(parse_kernel_size("f", text).expect("a size"), size, "{text}");
+            assert_eq!(parse_byte_count("f", text).expect("a size"), size, "{text}");
         }
         for text in ["", "K", "-1K", "1 kb", "1.5M", "99999999999999999999", "99999999999999999K", "é"] {
-            let said = parse_kernel_size("f", text).expect_err("no size").to_string();
+            let said = parse_byte_count("f", text).expect_err("no size").to_string();
             assert_eq!(said, format!("f: '{text}' is not a size"));
         }
     }
@@ -296,16 +296,16 @@ mod tests {
     #[test]
     fn only_what_is_asked_for_is_kept() {
         let folder = tempfile::tempdir().expect("a folder");
-        let tree = LiveFiles::with_root(folder.path());
+        let tree = RunningSystemFiles::with_root(folder.path());
         fs::write(folder.path().join("status"), "Name:\tx\nNode 0 MemTotal: 5 kB\nTotal: 6\nMemTotal: 7\nSeen: 8\n")
             .expect("a file");
         fs::create_dir(folder.path().join("pools")).expect("a folder");
         fs::create_dir(folder.path().join("pools/b")).expect("a folder");
 
-        let reader = RecordingReader::new(&tree);
-        let found = reader.read_values("/status", ["MemTotal", "Total"]).expect("readable").expect("a file");
+        let reader = KernelFileReader::new(&tree);
+        let found = reader.read_values_of_keys("/status", ["MemTotal", "Total"]).expect("readable").expect("a file");
         assert_eq!(found, [Some("5 kB".to_owned()), Some("6".to_owned())]);
-        assert_eq!(reader.read_values("/gone", ["MemTotal"]).expect("readable"), None);
+        assert_eq!(reader.read_values_of_keys("/gone", ["MemTotal"]).expect("readable"), None);
         assert_eq!(reader.list_folder("/pools").expect("readable"), ["b"]);
         assert_eq!(reader.list_folder("/gone").expect("readable"), [""; 0]);
         // A folder is neither an absent file nor a readable one.

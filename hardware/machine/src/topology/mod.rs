@@ -8,11 +8,11 @@
 //! use genuma_machine::topology::{Sysfs, SyntheticMachine};
 //!
 //! let here = Sysfs::new().topology()?;
-//! println!("{}", here.format_table());
-//! here.check_cpus(&here.allowed.cpus)?;
+//! println!("{}", here.format_topology());
+//! here.check_can_run_on_cpus(&here.allowed.cpus)?;
 //!
 //! let server: SyntheticMachine = "4 nodes × 16 cores, 64 GiB".parse()?;
-//! let error = server.topology()?.check_nodes(&IdSet::from([2, 4])).unwrap_err();
+//! let error = server.topology()?.check_can_allocate_on_nodes(&IdSet::from([2, 4])).unwrap_err();
 //! assert_eq!(error.to_string(), "there is no node 4: this machine has 0-3");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

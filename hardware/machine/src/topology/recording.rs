@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 
-use super::file_tree::{FileTree, RecordedFiles, RecordingReader, malformed_content_error};
+use super::file_tree::{FileTree, KernelFileReader, RecordedFiles, malformed_content_error};
 use super::{Error, Sysfs, Topology, TopologySource, sysfs};
 
 const RECORDING_HEADER: &str = "genuma recording 1";
@@ -31,7 +31,7 @@ impl RecordedMachine {
     /// system cannot be read, the recording has the files that were read, and reading the recording fails with the
     /// same error.
     pub fn record_system(system: &Sysfs) -> Self {
-        let reader = RecordingReader::new(system.file_tree());
+        let reader = KernelFileReader::new(system.file_tree());
         // An error shows again when the recording is read.
         let _ = sysfs::read_topology(&reader, String::new());
         RecordedMachine {
@@ -123,7 +123,7 @@ impl RecordedMachine {
 impl TopologySource for RecordedMachine {
     fn topology(&self) -> Result<Topology, Error> {
         let origin = format!("recording {}", self.name);
-        sysfs::read_topology(&RecordingReader::new(self), origin).map_err(|e| match e {
+        sysfs::read_topology(&KernelFileReader::new(self), origin).map_err(|e| match e {
             Error::MalformedContent { path, why } => {
                 Error::MalformedContent { path: format!("{}: {path}", self.name), why }
             }
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(recorded.to_text(), text);
         assert_eq!(recorded.list_folder("/c").expect("a folder"), ["d e"]);
         assert_eq!(recorded.list_folder("").expect("a folder"), ["a", "c", "f", "g"]);
-        let reader = RecordingReader::new(&recorded);
+        let reader = KernelFileReader::new(&recorded);
         assert_eq!(reader.read_text("/f").expect("readable").as_deref(), Some("two\nlines"));
         assert_eq!(reader.read_text("/g").expect("readable").as_deref(), Some(""));
         assert_eq!(reader.read_text("/c").expect("readable"), None);

@@ -10,7 +10,7 @@ use crate::IdSet;
 impl Topology {
     /// Formats the topology as text: a summary line, general facts, tables of nodes, caches, distances and memory
     /// access (firmware), the restrictions of this process if there are any, and what could not be read.
-    pub fn format_table(&self) -> String {
+    pub fn format_topology(&self) -> String {
         let mut parts = vec![self.summary(), self.facts_table(), self.node_table(), self.cache_table()];
         parts.extend([self.distance_table(), self.access_table(), self.restrictions_table(), self.missing_section()]);
         parts.retain(|part| !part.is_empty());

@@ -95,7 +95,7 @@ fn scoped() {
 fn threads() {
     let cpu = cpus().values().filter_map(IdSet::smallest_id).max().expect("a CPU");
     let pinned = pin::pin_to_cpu(cpu).expect("a guard");
-    assert_eq!(pinned.cpus(), &pin::allowed_cpus());
+    assert_eq!(pinned.pinned_cpus(), &pin::allowed_cpus());
     let copies = ReplicatedPerNode::from_slice(&[1_u64, 2, 3], &nodes(), PageSize::Base).expect("copies");
     assert!(copies.iter_copies().all(|(_, copy)| copy[..] == [1, 2, 3]) && copies.nearest_copy()[2] == 3);
 }

@@ -33,7 +33,7 @@ pub fn pin_to_each() {
         for cpu in cpus.iter() {
             let pinned = pin::pin_to_cpu(cpu).expect("a CPU");
             assert_eq!(pin::current_location(), pin::ThreadLocation { cpu, node });
-            assert_eq!((cpu_by_proc(), pinned.cpus()), (cpu, &IdSet::from([cpu])));
+            assert_eq!((cpu_by_proc(), pinned.pinned_cpus()), (cpu, &IdSet::from([cpu])));
         }
     }
     let allowed = |status: &str| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
@@ -44,7 +44,7 @@ pub fn pin_to_each() {
 pub fn pin_to_node() {
     for (node, cpus) in cpus() {
         let outer = pin::pin_to_node(node).expect("a node");
-        assert!(pin::current_location().node == node && outer.cpus() == &cpus);
+        assert!(pin::current_location().node == node && outer.pinned_cpus() == &cpus);
         // A pinned thread may still be pinned elsewhere, and comes back.
         for cpu in pin::allowed_cpus().iter() {
             drop(pin::pin_to_cpu(cpu).expect("a CPU"));
@@ -66,7 +66,7 @@ pub fn replicated_slices() {
     for (node, cpus) in cpus() {
         for cpu in cpus.iter() {
             let _pinned = pin::pin_to_cpu(cpu).expect("a CPU");
-            if let Some(own) = copies.copy_on_node(node) {
+            if let Some(own) = copies.find_copy_on_node(node) {
                 assert!(std::ptr::eq(copies.nearest_copy(), own), "CPU {cpu} of node {node}");
             }
         }
@@ -78,7 +78,7 @@ pub fn replicated_slices() {
         let _pinned = pin::pin_to_cpus(&cpus).expect("the node's CPUs");
         if nodes().contains(node) {
             assert!(
-                std::ptr::eq(copies.nearest_copy(), copies.copy_on_node(node / 2 * 2).expect("a copy")),
+                std::ptr::eq(copies.nearest_copy(), copies.find_copy_on_node(node / 2 * 2).expect("a copy")),
                 "node {node}"
             );
         }

@@ -157,8 +157,8 @@ fn without_memory() {
     let copies = ReplicatedPerNode::from_slice(&[7_u8; 5000], &nodes(), PageSize::Base).expect("copies");
     let _pinned = pin::pin_to_node(2).expect("a node with CPUs");
     assert!(
-        copies.copy_on_node(2).is_none()
-            && std::ptr::eq(copies.nearest_copy(), copies.copy_on_node(3).expect("a copy"))
+        copies.find_copy_on_node(2).is_none()
+            && std::ptr::eq(copies.nearest_copy(), copies.find_copy_on_node(3).expect("a copy"))
     );
 }
 

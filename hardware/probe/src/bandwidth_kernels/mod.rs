@@ -69,7 +69,7 @@ impl InstructionSet {
 
 /// The parts of STREAM's three arrays that one thread processes; all have the same length.
 #[derive(Debug)]
-pub struct StreamArrays<'a> {
+pub struct ThreadStreamArrays<'a> {
     /// Source of copy, add, read and random reads; target of triad, write and strided accesses.
     pub a: &'a mut [f64],
     /// Target of scale; second source of add, first source of triad.
@@ -95,7 +95,7 @@ impl BandwidthKernel {
 
     /// Bytes counted for one pass over three arrays of `length` elements. As in STREAM, these are the bytes that the
     /// program reads and writes, without the cache lines that the CPU fetches before a store (write allocate).
-    pub(crate) fn counted_bytes(self, length: usize) -> u64 {
+    pub(crate) fn counted_bytes_per_pass(self, length: usize) -> u64 {
         let element = match self {
             BandwidthKernel::Copy | BandwidthKernel::Scale | BandwidthKernel::CopyNt => 16,
             BandwidthKernel::Add | BandwidthKernel::Triad => 24,
@@ -111,28 +111,32 @@ impl BandwidthKernel {
 
     /// Runs one pass over the arrays. The result of read and random depends on all values that were read, so that the
     /// compiler cannot remove a read. `seed` determines the order of random reads.
-    pub fn run_pass(self, instructions: InstructionSet, arrays: &mut StreamArrays, seed: u64) -> u64 {
+    pub fn run_pass(self, instructions: InstructionSet, arrays: &mut ThreadStreamArrays, seed: u64) -> u64 {
         match self {
             BandwidthKernel::Random => scalar::read_random_cache_lines(arrays.a, seed),
             BandwidthKernel::Strided => scalar::increment_strided_bytes(arrays.a),
-            _ => self.run_sequential(instructions, arrays),
+            _ => self.run_sequential_kernel(instructions, arrays),
         }
     }
 
-    fn run_sequential(self, instructions: InstructionSet, StreamArrays { a, b, c }: &mut StreamArrays) -> u64 {
+    fn run_sequential_kernel(
+        self,
+        instructions: InstructionSet,
+        ThreadStreamArrays { a, b, c }: &mut ThreadStreamArrays,
+    ) -> u64 {
         match instructions {
-            InstructionSet::Scalar => scalar::run_sequential(self, a, b, c, STREAM_SCALAR),
+            InstructionSet::Scalar => scalar::run_sequential_kernel(self, a, b, c, STREAM_SCALAR),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2 => x86::run_sequential_avx2(self, a, b, c, STREAM_SCALAR),
+            InstructionSet::Avx2 => x86::run_sequential_kernel_avx2(self, a, b, c, STREAM_SCALAR),
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512 => x86::run_sequential_avx512(self, a, b, c, STREAM_SCALAR),
+            InstructionSet::Avx512 => x86::run_sequential_kernel_avx512(self, a, b, c, STREAM_SCALAR),
         }
     }
 }
 
 /// Reads `part` repeatedly, with `pause` idle loop iterations after each KiB, until `stop` is set; returns at once if
 /// `part` is empty. Returns the number of bytes read.
-pub(crate) fn read_with_pauses(part: &[f64], pause: u32, stop: &AtomicBool) -> u64 {
+pub(crate) fn read_with_pauses_until_stopped(part: &[f64], pause: u32, stop: &AtomicBool) -> u64 {
     let mut read = 0;
     let mut sum = 0u64;
     while !part.is_empty() {
@@ -166,7 +170,7 @@ mod tests {
 
     fn passed(kernel: BandwidthKernel, with: InstructionSet, length: usize, offset: usize) -> (u64, [Vec<f64>; 3]) {
         let [mut a, mut b, mut c] = numbers(length, offset);
-        let mut arrays = StreamArrays { a: &mut a[offset..], b: &mut b[offset..], c: &mut c[offset..] };
+        let mut arrays = ThreadStreamArrays { a: &mut a[offset..], b: &mut b[offset..], c: &mut c[offset..] };
         let sum = kernel.run_pass(with, &mut arrays, 7);
         (sum, [a, b, c])
     }
@@ -234,19 +238,19 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_as_stream_does() {
-        assert_eq!(BandwidthKernel::Copy.counted_bytes(1000), 16_000);
-        assert_eq!(BandwidthKernel::Triad.counted_bytes(1000), 24_000);
-        assert_eq!(BandwidthKernel::Random.counted_bytes(8 * 1000), 64_000);
+        assert_eq!(BandwidthKernel::Copy.counted_bytes_per_pass(1000), 16_000);
+        assert_eq!(BandwidthKernel::Triad.counted_bytes_per_pass(1000), 24_000);
+        assert_eq!(BandwidthKernel::Random.counted_bytes_per_pass(8 * 1000), 64_000);
     }
 
     #[test]
     fn injectors_count_what_they_read() {
         let (part, stop) = (vec![1.0; 1000], AtomicBool::new(true));
-        assert_eq!(read_with_pauses(&part, 0, &stop), 0);
-        assert_eq!(read_with_pauses(&[], 0, &AtomicBool::new(false)), 0);
+        assert_eq!(read_with_pauses_until_stopped(&part, 0, &stop), 0);
+        assert_eq!(read_with_pauses_until_stopped(&[], 0, &AtomicBool::new(false)), 0);
         let stop = AtomicBool::new(false);
         let read = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| read_with_pauses(&part, 3, &stop));
+            let reader = scope.spawn(|| read_with_pauses_until_stopped(&part, 3, &stop));
             std::thread::sleep(std::time::Duration::from_millis(20));
             stop.store(true, Ordering::Relaxed);
             reader.join().expect("an injector")

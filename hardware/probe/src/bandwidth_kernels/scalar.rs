@@ -12,7 +12,13 @@ const STRIDE_REMAINDER: usize = 624;
 /// Runs a kernel that goes through the arrays from front to back. Non-temporal kernels use normal stores here. Returns
 /// the sum of the bit patterns for read, else 0.
 #[inline(always)]
-pub(super) fn run_sequential(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+pub(super) fn run_sequential_kernel(
+    kernel: BandwidthKernel,
+    a: &mut [f64],
+    b: &mut [f64],
+    c: &mut [f64],
+    q: f64,
+) -> u64 {
     match kernel {
         // A factor of one that is unknown to the compiler keeps this a loop of loads and stores. A plain copy would
         // become a call of memcpy, which bypasses the caches for large arrays.

@@ -16,14 +16,20 @@ use super::scalar;
 use crate::profile::BandwidthKernel;
 
 /// Runs a sequential kernel with 256-bit vectors.
-pub(super) fn run_sequential_avx2(kernel: BandwidthKernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+pub(super) fn run_sequential_kernel_avx2(
+    kernel: BandwidthKernel,
+    a: &mut [f64],
+    b: &mut [f64],
+    c: &mut [f64],
+    q: f64,
+) -> u64 {
     assert!(is_x86_feature_detected!("avx2"));
     // SAFETY: the machine has AVX2, as asserted above.
     unsafe { with_avx2(kernel, a, b, c, q) }
 }
 
 /// Runs a sequential kernel with 512-bit vectors.
-pub(super) fn run_sequential_avx512(
+pub(super) fn run_sequential_kernel_avx512(
     kernel: BandwidthKernel,
     a: &mut [f64],
     b: &mut [f64],
@@ -52,7 +58,7 @@ macro_rules! kernels {
                 BandwidthKernel::Scale => $map(b, c, q),
                 BandwidthKernel::Add => $combine(c, a, b, black_box(1.0)),
                 BandwidthKernel::Triad => $combine(a, b, c, q),
-                _ => return scalar::run_sequential(kernel, a, b, c, q),
+                _ => return scalar::run_sequential_kernel(kernel, a, b, c, q),
             }
             0
         }

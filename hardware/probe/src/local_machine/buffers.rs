@@ -6,7 +6,7 @@ use genuma_machine::IdSet;
 use genuma_machine::placement::{MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice};
 
 use crate::backend::Error;
-use crate::bandwidth_kernels::StreamArrays;
+use crate::bandwidth_kernels::ThreadStreamArrays;
 use crate::plan::LatencyJob;
 use crate::pointer_chain::CacheLine;
 use crate::profile::{BufferPageKind, BufferPlacementCheck, MemoryLocation};
@@ -41,14 +41,14 @@ pub(super) struct NodeArrays {
 
 impl MeasurementBuffers {
     /// Returns the cache lines for the pointer chain of a job. Allocates the buffer if necessary.
-    pub(super) fn prepare_chain_lines(&mut self, job: &LatencyJob) -> Result<&mut [CacheLine], Error> {
+    pub(super) fn get_or_allocate_chain_lines(&mut self, job: &LatencyJob) -> Result<&mut [CacheLine], Error> {
         self.allocate_chain(job)?;
         Ok(self.chain.as_mut().map(|(_, lines)| first_lines(lines, job.chain_bytes)).unwrap_or_default())
     }
 
     /// Returns sets of arrays for threads on `nodes`, one node per thread. `bytes` is the size of all arrays together.
     /// Allocates the arrays if necessary.
-    pub(super) fn prepare_stream_arrays(
+    pub(super) fn get_or_allocate_stream_arrays(
         &mut self,
         spot: &MemoryLocation,
         pages: BufferPageKind,
@@ -60,7 +60,7 @@ impl MeasurementBuffers {
     }
 
     /// Returns the pointer chain's cache lines and the sets of arrays for a loaded latency job.
-    pub(crate) fn prepare_chain_and_arrays(
+    pub(crate) fn get_or_allocate_lines_and_arrays(
         &mut self,
         job: &LatencyJob,
         spot: &MemoryLocation,
@@ -204,8 +204,8 @@ fn first_lines(lines: &mut [CacheLine], bytes: u64) -> &mut [CacheLine] {
 
 /// Splits arrays among threads; `nodes` has the node of each. A set is split among the threads of its node, or among
 /// all threads if it has no node, in whole cache lines. Returns one part for each thread, which may be empty.
-pub(crate) fn split_among_threads<'a>(sets: &'a mut [NodeArrays], nodes: &[u32]) -> Vec<StreamArrays<'a>> {
-    let mut parts: Vec<Option<StreamArrays>> = nodes.iter().map(|_| None).collect();
+pub(crate) fn split_arrays_among_threads<'a>(sets: &'a mut [NodeArrays], nodes: &[u32]) -> Vec<ThreadStreamArrays<'a>> {
+    let mut parts: Vec<Option<ThreadStreamArrays>> = nodes.iter().map(|_| None).collect();
     for set in sets {
         let mine = |at: &usize| set.node.is_none_or(|node| nodes[*at] == node);
         let threads: Vec<usize> = (0..nodes.len()).filter(mine).collect();
@@ -213,11 +213,11 @@ pub(crate) fn split_among_threads<'a>(sets: &'a mut [NodeArrays], nodes: &[u32])
         let each = a.len().div_ceil(threads.len().max(1)).next_multiple_of(LINE_ELEMENTS).max(LINE_ELEMENTS);
         let cut = a.chunks_mut(each).zip(b.chunks_mut(each)).zip(c.chunks_mut(each));
         for (thread, ((a, b), c)) in threads.into_iter().zip(cut) {
-            parts[thread] = Some(StreamArrays { a, b, c });
+            parts[thread] = Some(ThreadStreamArrays { a, b, c });
         }
     }
     // Arrays with fewer lines than threads leave some threads without a share.
-    let none = || StreamArrays { a: &mut [], b: &mut [], c: &mut [] };
+    let none = || ThreadStreamArrays { a: &mut [], b: &mut [], c: &mut [] };
     parts.into_iter().map(|part| part.unwrap_or_else(none)).collect()
 }
 
@@ -231,24 +231,24 @@ mod tests {
         NodeArrays { node, arrays: [array(), array(), array()] }
     }
 
-    fn lengths(parts: &[StreamArrays]) -> Vec<usize> {
+    fn lengths(parts: &[ThreadStreamArrays]) -> Vec<usize> {
         parts.iter().map(|part| part.a.len()).collect()
     }
 
     #[test]
     fn arrays_are_shared_out_in_whole_lines() {
         let mut one = [set(None, 1000)];
-        let parts = split_among_threads(&mut one, &[0, 0, 1]);
+        let parts = split_arrays_among_threads(&mut one, &[0, 0, 1]);
         assert_eq!(lengths(&parts), [336, 336, 328]);
         assert!(parts.iter().all(|part| (part.b.len(), part.c.len()) == (part.a.len(), part.a.len())));
-        assert_eq!(lengths(&split_among_threads(&mut [set(None, 16)], &[0, 0, 0])), [8, 8, 0]);
+        assert_eq!(lengths(&split_arrays_among_threads(&mut [set(None, 16)], &[0, 0, 0])), [8, 8, 0]);
     }
 
     #[test]
     fn threads_get_arrays_of_their_node() {
         let mut sets = [set(Some(3), 64), set(Some(5), 32)];
         sets[1].arrays[0].fill(7.0);
-        let parts = split_among_threads(&mut sets, &[5, 3, 3, 5]);
+        let parts = split_arrays_among_threads(&mut sets, &[5, 3, 3, 5]);
         assert_eq!(lengths(&parts), [16, 32, 32, 16]);
         assert!(parts[0].a.iter().chain(&*parts[3].a).all(|x| *x == 7.0));
         assert!(parts[1].a.iter().all(|x| *x == 0.0));

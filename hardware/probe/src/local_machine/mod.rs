@@ -9,12 +9,12 @@ use std::time::Instant;
 use genuma_machine::Topology;
 
 use crate::backend::{Error, LoadedLatencySample, MeasurementBackend};
-use crate::bandwidth_kernels::{InstructionSet, StreamArrays, read_with_pauses};
+use crate::bandwidth_kernels::{InstructionSet, ThreadStreamArrays, read_with_pauses_until_stopped};
 use crate::plan::{BandwidthJob, LatencyJob, LoadedLatencyJob};
 use crate::pointer_chain::PointerChain;
 use crate::profile::{BufferPlacementCheck, MemoryLocation};
-use buffers::{MeasurementBuffers, split_among_threads};
-use threads::{SpinBarrier, ThreadResult, run_on_cpus};
+use buffers::{MeasurementBuffers, split_arrays_among_threads};
+use threads::{SpinBarrier, ThreadResult, run_on_pinned_threads};
 
 /// Seed of the first random order. Fixed, so that each run uses the same chains.
 const FIRST_SEED: u64 = 0x6765_6E75_6D61;
@@ -45,7 +45,7 @@ impl LocalMachine {
 
     /// Adds a warning for each thread that ran on another CPU than the one it was pinned to. Returns the results of the
     /// threads.
-    fn check_cpus<T>(&mut self, cpus: &[u32], done: Vec<ThreadResult<T>>) -> Vec<T> {
+    fn warn_about_misplaced_threads<T>(&mut self, cpus: &[u32], done: Vec<ThreadResult<T>>) -> Vec<T> {
         for (cpu, thread) in cpus.iter().zip(&done) {
             let remark = format!("a thread pinned to CPU {cpu} was found on CPU {}", thread.cpu);
             if *cpu != thread.cpu && !self.misplaced_threads.contains(&remark) {
@@ -62,24 +62,24 @@ impl LocalMachine {
 
 impl MeasurementBackend for LocalMachine {
     fn measure_latency(&mut self, job: &LatencyJob) -> Result<Vec<f64>, Error> {
-        let lines = self.buffers.prepare_chain_lines(job)?;
-        let done = run_on_cpus(&[job.cpu], vec![lines], |lines, _| {
-            let mut ring = PointerChain::link_lines(lines, FIRST_SEED)?;
+        let lines = self.buffers.get_or_allocate_chain_lines(job)?;
+        let done = run_on_pinned_threads(&[job.cpu], vec![lines], |lines, _| {
+            let mut ring = PointerChain::link_in_random_order(lines, FIRST_SEED)?;
             ring.follow_pointers(job.warm_up_loads);
             Some((0..job.repetitions).map(|_| time_pointer_chase(&mut ring, job.loads_per_repetition)).collect())
         })?;
-        let times: Option<Vec<f64>> = self.check_cpus(&[job.cpu], done).pop().flatten();
+        let times: Option<Vec<f64>> = self.warn_about_misplaced_threads(&[job.cpu], done).pop().flatten();
         times.ok_or(Error::EmptyPointerChain { bytes: job.chain_bytes, buffer: job.buffer_bytes })
     }
 
     fn measure_bandwidth(&mut self, job: &BandwidthJob) -> Result<Vec<f64>, Error> {
         let nodes: Vec<u32> = job.cpus.iter().map(|cpu| self.cpu_node(*cpu)).collect();
-        let sets = self.buffers.prepare_stream_arrays(&job.memory, job.pages, job.arrays_bytes, &nodes)?;
-        let parts: Vec<StreamArrays> = split_among_threads(sets, &nodes);
-        let counted: u64 = parts.iter().map(|part| job.kernel.counted_bytes(part.a.len())).sum();
+        let sets = self.buffers.get_or_allocate_stream_arrays(&job.memory, job.pages, job.arrays_bytes, &nodes)?;
+        let parts: Vec<ThreadStreamArrays> = split_arrays_among_threads(sets, &nodes);
+        let counted: u64 = parts.iter().map(|part| job.kernel.counted_bytes_per_pass(part.a.len())).sum();
         let (kernel, instructions, repetitions) = (job.kernel, self.instructions, job.repetitions);
         let inputs: Vec<_> = job.cpus.iter().copied().zip(parts).collect();
-        let done = run_on_cpus(&job.cpus, inputs, |(cpu, mut part), barrier| {
+        let done = run_on_pinned_threads(&job.cpus, inputs, |(cpu, mut part), barrier| {
             let seed = FIRST_SEED ^ u64::from(cpu) << 32;
             // The first pass is not timed: it fills the TLB and raises the clock frequency.
             let passes = (0..=repetitions).map(|repetition| {
@@ -90,7 +90,7 @@ impl MeasurementBackend for LocalMachine {
             });
             passes.skip(1).collect::<Vec<_>>()
         })?;
-        let threads = self.check_cpus(&job.cpus, done);
+        let threads = self.warn_about_misplaced_threads(&job.cpus, done);
         // From the first start to the last end.
         let seconds = |repetition: usize| {
             let start = threads.iter().filter_map(|passes| passes.get(repetition)).map(|p| p.0).min();
@@ -103,7 +103,7 @@ impl MeasurementBackend for LocalMachine {
     fn measure_loaded_latency(&mut self, job: &LoadedLatencyJob) -> Result<Vec<Vec<LoadedLatencySample>>, Error> {
         let nodes: Vec<u32> = job.injector_cpus.iter().map(|cpu| self.cpu_node(*cpu)).collect();
         let spot = MemoryLocation::Node(job.latency_job.memory_node);
-        let (lines, sets) = self.buffers.prepare_chain_and_arrays(
+        let (lines, sets) = self.buffers.get_or_allocate_lines_and_arrays(
             &job.latency_job,
             &spot,
             job.latency_job.pages,
@@ -119,7 +119,7 @@ impl MeasurementBackend for LocalMachine {
             Inject(&'a [f64]),
         }
         let chase = |lines, barrier: &SpinBarrier| -> Option<Vec<f64>> {
-            let mut ring = PointerChain::link_lines(lines, FIRST_SEED)?;
+            let mut ring = PointerChain::link_in_random_order(lines, FIRST_SEED)?;
             ring.follow_pointers(job.latency_job.warm_up_loads);
             let walk = |stop: &AtomicBool| {
                 barrier.wait_for_all_threads();
@@ -135,19 +135,19 @@ impl MeasurementBackend for LocalMachine {
                 barrier.wait_for_all_threads();
                 let Some(pause) = job.pauses[rounds(round).0] else { return 0.0 };
                 let start = Instant::now();
-                let bytes = read_with_pauses(part, pause, stop);
+                let bytes = read_with_pauses_until_stopped(part, pause, stop);
                 bytes as f64 / 1e9 / start.elapsed().as_secs_f64()
             };
             stops.iter().enumerate().map(read).collect()
         };
         let cpus: Vec<u32> = std::iter::once(job.latency_job.cpu).chain(job.injector_cpus.iter().copied()).collect();
-        let parts = split_among_threads(sets, &nodes).into_iter().map(|part| Role::Inject(part.a));
+        let parts = split_arrays_among_threads(sets, &nodes).into_iter().map(|part| Role::Inject(part.a));
         let roles: Vec<Role> = std::iter::once(Role::Chase(lines)).chain(parts).collect();
-        let done = run_on_cpus(&cpus, roles, |role, barrier| match role {
+        let done = run_on_pinned_threads(&cpus, roles, |role, barrier| match role {
             Role::Chase(lines) => chase(lines, barrier),
             Role::Inject(part) => Some(inject(part, barrier)),
         })?;
-        let results: Option<Vec<Vec<f64>>> = self.check_cpus(&cpus, done).into_iter().collect();
+        let results: Option<Vec<Vec<f64>>> = self.warn_about_misplaced_threads(&cpus, done).into_iter().collect();
         let no_ring =
             Error::EmptyPointerChain { bytes: job.latency_job.chain_bytes, buffer: job.latency_job.buffer_bytes };
         let results = results.ok_or(no_ring)?;

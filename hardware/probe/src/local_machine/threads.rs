@@ -70,7 +70,7 @@ pub(super) struct ThreadResult<T> {
 ///
 /// # Errors
 /// A thread cannot be pinned, or panicked.
-pub(crate) fn run_on_cpus<I: Send, T: Send>(
+pub(crate) fn run_on_pinned_threads<I: Send, T: Send>(
     cpus: &[u32],
     inputs: Vec<I>,
     work: impl Fn(I, &SpinBarrier) -> T + Sync,
@@ -106,7 +106,7 @@ mod tests {
         let rounds = 20;
         let came = AtomicUsize::new(0);
         let cpus = [some_cpu(); 4];
-        let seen = run_on_cpus(&cpus, vec![(); 4], |(), barrier| {
+        let seen = run_on_pinned_threads(&cpus, vec![(); 4], |(), barrier| {
             let mut seen = Vec::new();
             for _ in 0..rounds {
                 came.fetch_add(1, Ordering::Relaxed);
@@ -125,19 +125,20 @@ mod tests {
     #[test]
     fn threads_are_where_they_were_put() {
         let cpus: Vec<u32> = pin::allowed_cpus().iter().collect();
-        let done = run_on_cpus(&cpus, cpus.clone(), |cpu, _| cpu).expect("threads");
+        let done = run_on_pinned_threads(&cpus, cpus.clone(), |cpu, _| cpu).expect("threads");
         assert!(done.iter().zip(&cpus).all(|(done, cpu)| (done.result, done.cpu) == (*cpu, *cpu)));
     }
 
     #[test]
     fn a_panic_or_a_forbidden_cpu_is_an_error_and_no_hang() {
         let cpus = [some_cpu(); 2];
-        let panicked = run_on_cpus(&cpus, vec![false, true], |panics, barrier| {
+        let panicked = run_on_pinned_threads(&cpus, vec![false, true], |panics, barrier| {
             assert!(!panics, "this thread is meant to panic");
             barrier.wait_for_all_threads();
         });
         assert!(matches!(panicked, Err(Error::ThreadPanicked)), "{panicked:?}");
-        let forbidden = run_on_cpus(&[60_000, cpus[0]], vec![(), ()], |(), barrier| barrier.wait_for_all_threads());
+        let forbidden =
+            run_on_pinned_threads(&[60_000, cpus[0]], vec![(), ()], |(), barrier| barrier.wait_for_all_threads());
         assert!(matches!(forbidden, Err(Error::Placement(_))), "{forbidden:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Estimates how long measurement jobs take. The constants are rough, rather too slow values for servers of the last
 //! ten years.
 
-use super::sizes::BufferSizeLimits;
+use super::sizes::CacheSizesAndBufferLimits;
 use super::{BandwidthJob, LatencyJob, LoadedLatencyJob, MeasurementJob};
 use crate::bandwidth_kernels::CACHE_LINE_BYTES;
 use crate::profile::{BandwidthKernel, BufferPageKind, MemoryLocation};
@@ -18,7 +18,7 @@ const RANDOM_GBS: (f64, f64) = (3.0, 16.0);
 const START_S_PER_THREAD: f64 = 200e-6;
 
 /// Estimates the seconds of each job, run in this order.
-pub(super) fn estimate_job_seconds(jobs: &[MeasurementJob], sizes: &BufferSizeLimits) -> Vec<f64> {
+pub(super) fn estimate_seconds_of_each_job(jobs: &[MeasurementJob], sizes: &CacheSizesAndBufferLimits) -> Vec<f64> {
     let mut kept = ReusedBuffers::default();
     let time = |job: &MeasurementJob| match job {
         MeasurementJob::Latency(chase) => kept.chain_seconds(chase) + latency_seconds(chase, sizes),
@@ -59,13 +59,13 @@ impl ReusedBuffers {
     }
 }
 
-fn linking_seconds(chase: &LatencyJob, sizes: &BufferSizeLimits) -> f64 {
+fn linking_seconds(chase: &LatencyJob, sizes: &CacheSizesAndBufferLimits) -> f64 {
     let lines = (chase.chain_bytes / CACHE_LINE_BYTES as u64) as f64;
-    let beyond = sizes.warm_up_loads_for_chain(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
+    let beyond = sizes.num_warm_up_loads_for_chain(chase.chain_bytes) < chase.chain_bytes / CACHE_LINE_BYTES as u64;
     lines * if beyond { LINKING_S_PER_LINE.1 } else { LINKING_S_PER_LINE.0 }
 }
 
-fn latency_seconds(chase: &LatencyJob, sizes: &BufferSizeLimits) -> f64 {
+fn latency_seconds(chase: &LatencyJob, sizes: &CacheSizesAndBufferLimits) -> f64 {
     let load_s = sizes.estimate_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
     let loads = chase.warm_up_loads + chase.loads_per_repetition * u64::from(chase.repetitions);
     START_S_PER_THREAD + linking_seconds(chase, sizes) + loads as f64 * load_s
@@ -73,7 +73,7 @@ fn latency_seconds(chase: &LatencyJob, sizes: &BufferSizeLimits) -> f64 {
 
 fn bandwidth_seconds(stream: &BandwidthJob) -> f64 {
     let length = stream.arrays_bytes / 3 / size_of::<f64>() as u64;
-    let bytes = stream.kernel.counted_bytes(length as usize) as f64;
+    let bytes = stream.kernel.counted_bytes_per_pass(length as usize) as f64;
     let (one, most) = match stream.kernel {
         BandwidthKernel::Random | BandwidthKernel::Strided => RANDOM_GBS,
         _ => SEQUENTIAL_GBS,
@@ -83,7 +83,7 @@ fn bandwidth_seconds(stream: &BandwidthJob) -> f64 {
     threads * START_S_PER_THREAD + passes * bytes / 1e9 / (one * threads).min(most)
 }
 
-fn loaded_latency_seconds(loaded: &LoadedLatencyJob, sizes: &BufferSizeLimits) -> f64 {
+fn loaded_latency_seconds(loaded: &LoadedLatencyJob, sizes: &CacheSizesAndBufferLimits) -> f64 {
     let chase = &loaded.latency_job;
     let load_s = sizes.estimate_latency_ns(chase.chain_bytes, chase.pages) / 1e9;
     // Under full load a memory access takes several times as long.

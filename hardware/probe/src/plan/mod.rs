@@ -11,7 +11,7 @@ mod tests;
 use genuma_machine::{IdSet, Topology};
 
 use crate::profile::{BandwidthKernel, BufferPageKind, MemoryLocation};
-use sizes::BufferSizeLimits;
+use sizes::CacheSizesAndBufferLimits;
 
 /// Idle loop iterations of injectors between bursts, from idle (`None`) to full speed.
 const INJECTOR_PAUSES: [Option<u32>; 9] =
@@ -231,8 +231,8 @@ impl MeasurementPlan {
     }
 
     fn at_reduction_level(topology: &Topology, wish: &PlanOptions, thin: u32) -> Result<MeasurementPlan, Error> {
-        let sizes = BufferSizeLimits::from_topology(topology, wish)?;
-        let missing = sizes.measurement_limitations();
+        let sizes = CacheSizesAndBufferLimits::from_topology_and_options(topology, wish)?;
+        let missing = sizes.describe_measurement_limitations();
         let mut builder = PlanBuilder { topology, options: wish, reduction_level: thin, sizes, jobs: Vec::new() };
         for node in topology.allowed_memory_nodes().iter() {
             builder.add_latency_jobs(node);
@@ -241,7 +241,7 @@ impl MeasurementPlan {
         }
         builder.add_interleaved_jobs();
         let PlanBuilder { jobs, sizes, .. } = builder;
-        let seconds = cost::estimate_job_seconds(&jobs, &sizes);
+        let seconds = cost::estimate_seconds_of_each_job(&jobs, &sizes);
         Ok(MeasurementPlan { name: wish.name.clone(), jobs, missing, job_seconds: seconds })
     }
 }
@@ -260,7 +260,7 @@ struct PlanBuilder<'a> {
     topology: &'a Topology,
     options: &'a PlanOptions,
     reduction_level: u32,
-    sizes: BufferSizeLimits,
+    sizes: CacheSizesAndBufferLimits,
     jobs: Vec<MeasurementJob>,
 }
 
@@ -282,13 +282,13 @@ impl PlanBuilder<'_> {
         } else {
             self.options.sizes_per_octave.min(2)
         };
-        for pages in self.sizes.page_kinds() {
+        for pages in self.sizes.page_kinds_to_measure() {
             for (rank, cpu_node) in sizes::cpu_nodes_by_distance(self.topology, memory_node).into_iter().enumerate() {
                 let whole_curve = rank == 0 || self.reduction_level == 0;
                 if rank > 0
                     && pages == BufferPageKind::Base
                     && self.reduction_level >= 2
-                    && self.sizes.page_kinds().len() > 1
+                    && self.sizes.page_kinds_to_measure().len() > 1
                 {
                     continue;
                 }
@@ -313,7 +313,7 @@ impl PlanBuilder<'_> {
             buffer_bytes: buffer,
             chain_bytes: bytes,
             is_dram: bytes == buffer,
-            warm_up_loads: self.sizes.warm_up_loads_for_chain(bytes),
+            warm_up_loads: self.sizes.num_warm_up_loads_for_chain(bytes),
             loads_per_repetition: ((self.options.repetition_s / load_s) as u64).max(1024),
             repetitions: self.repetitions(),
         })
@@ -323,7 +323,7 @@ impl PlanBuilder<'_> {
     fn add_bandwidth_jobs(&mut self, memory_node: u32) {
         let nearest = sizes::cpu_nodes_by_distance(self.topology, memory_node);
         let bytes = self.sizes.arrays_bytes_for_node(memory_node);
-        for (rank, pages) in self.sizes.page_kinds().into_iter().enumerate() {
+        for (rank, pages) in self.sizes.page_kinds_to_measure().into_iter().enumerate() {
             for (distance, &cpu_node) in nearest.iter().enumerate() {
                 if rank > 0 && (distance > 0 || self.reduction_level >= MAX_REDUCTION_LEVEL) {
                     continue;
@@ -335,10 +335,10 @@ impl PlanBuilder<'_> {
                     _ => &[BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random],
                 };
                 let cpus = sizes::usable_cpus_of_node(self.topology, cpu_node);
-                let cores = sizes::count_cores(self.topology, &cpus);
+                let cores = sizes::count_cores_of_cpus(self.topology, &cpus);
                 let steps = match (rank, distance, self.reduction_level) {
                     (0, 0, 0..3) | (0, _, 0) => sizes::list_thread_counts(cores, cpus.len(), self.reduction_level == 0),
-                    (0, _, 0..5) => sizes::list_basic_thread_counts(cores, cores),
+                    (0, _, 0..5) => sizes::list_one_and_all_thread_counts(cores, cores),
                     _ => vec![cores],
                 };
                 for (threads, &kernel) in steps.iter().flat_map(|t| kernels.iter().map(move |k| (*t, k))) {
@@ -368,10 +368,10 @@ impl PlanBuilder<'_> {
             1 | 2 => distance == 0 || (first && distance + 1 == pairs),
             _ => first && (distance == 0 || distance + 1 == pairs),
         };
-        let cores = sizes::count_cores(self.topology, &cpus);
+        let cores = sizes::count_cores_of_cpus(self.topology, &cpus);
         // Other hardware threads of the pointer-chasing core would share its caches, so only other cores inject.
         let injectors = cpus.get(1..cores).unwrap_or_default();
-        let Some(&pages) = self.sizes.page_kinds().first() else { return };
+        let Some(&pages) = self.sizes.page_kinds_to_measure().first() else { return };
         let bytes = self.sizes.max_chain_bytes(memory_node);
         let chase = self.latency_job(cpu_node, memory_node, pages, bytes);
         let every = if self.reduction_level < 2 { 1 } else { 2 };
@@ -396,10 +396,13 @@ impl PlanBuilder<'_> {
     }
 
     fn add_contention_jobs(&mut self, memory: MemoryLocation, nearest_to: u32, bytes: u64) {
-        let Some(&pages) = self.sizes.page_kinds().first() else { return };
-        let cpus = sizes::usable_cpus_by_distance(self.topology, nearest_to);
-        let steps =
-            sizes::list_thread_counts(sizes::count_cores(self.topology, &cpus), cpus.len(), self.reduction_level == 0);
+        let Some(&pages) = self.sizes.page_kinds_to_measure().first() else { return };
+        let cpus = sizes::usable_cpus_by_thread_rank_and_distance(self.topology, nearest_to);
+        let steps = sizes::list_thread_counts(
+            sizes::count_cores_of_cpus(self.topology, &cpus),
+            cpus.len(),
+            self.reduction_level == 0,
+        );
         for kernel in [BandwidthKernel::Read, BandwidthKernel::Random, BandwidthKernel::Strided] {
             for &threads in &steps {
                 self.jobs.push(MeasurementJob::Bandwidth(BandwidthJob {
@@ -420,12 +423,14 @@ impl PlanBuilder<'_> {
     /// nodes.
     fn add_interleaved_jobs(&mut self) {
         let nodes = self.topology.allowed_memory_nodes();
-        let (Some(first), Some(&pages)) = (nodes.smallest_id(), self.sizes.page_kinds().first()) else { return };
+        let (Some(first), Some(&pages)) = (nodes.smallest_id(), self.sizes.page_kinds_to_measure().first()) else {
+            return;
+        };
         if nodes.len() < 2 {
             return;
         }
-        let cpus = sizes::usable_cpus_by_distance(self.topology, first);
-        let cores = sizes::count_cores(self.topology, &cpus);
+        let cpus = sizes::usable_cpus_by_thread_rank_and_distance(self.topology, first);
+        let cores = sizes::count_cores_of_cpus(self.topology, &cpus);
         let bytes = self.sizes.arrays_bytes_for_all_cpus(&nodes);
         let interleaved = MemoryLocation::Interleaved(nodes.clone());
         let weighted = MemoryLocation::Weighted(nodes.iter().map(|node| (node, 1)).collect());
@@ -434,7 +439,7 @@ impl PlanBuilder<'_> {
                 continue;
             }
             for threads in
-                sizes::list_basic_thread_counts(cores, cpus.len()).into_iter().filter(|t| *t > 1 || cores == 1)
+                sizes::list_one_and_all_thread_counts(cores, cpus.len()).into_iter().filter(|t| *t > 1 || cores == 1)
             {
                 for kernel in [BandwidthKernel::Triad, BandwidthKernel::Read, BandwidthKernel::Random] {
                     self.jobs.push(MeasurementJob::Bandwidth(BandwidthJob {

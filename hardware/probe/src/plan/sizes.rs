@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 
 /// Cache sizes and the memory available for buffers.
 #[derive(Debug)]
-pub(super) struct BufferSizeLimits {
+pub(super) struct CacheSizesAndBufferLimits {
     /// Bytes of the data caches of one CPU, nearest first.
     caches: Vec<u64>,
     /// Total bytes of the last-level caches: of the node with the largest total, and of the whole machine.
@@ -33,9 +33,12 @@ pub(super) struct BufferSizeLimits {
     has_single_core_nodes_only: bool,
 }
 
-impl BufferSizeLimits {
+impl CacheSizesAndBufferLimits {
     /// Finds the cache sizes, and the memory that buffers may take, from the topology and the options of the plan.
-    pub(super) fn from_topology(topology: &Topology, options: &PlanOptions) -> Result<BufferSizeLimits, Error> {
+    pub(super) fn from_topology_and_options(
+        topology: &Topology,
+        options: &PlanOptions,
+    ) -> Result<CacheSizesAndBufferLimits, Error> {
         let (cpus, nodes) = (usable_cpus(topology), topology.allowed_memory_nodes());
         if cpus.is_empty() || nodes.is_empty() {
             return Err(Error::NothingAllowed { cpus: topology.allowed.cpus.clone(), nodes });
@@ -64,7 +67,7 @@ impl BufferSizeLimits {
             caches.push(DEFAULT_CACHE_BYTES);
         }
         let no_huge_pages = matches!(topology.transparent_huge_pages, None | Some(TransparentHugePageMode::Never));
-        Ok(BufferSizeLimits {
+        Ok(CacheSizesAndBufferLimits {
             last_level_cache_bytes: (most.max(caches[caches.len() - 1]), all.max(caches[caches.len() - 1])),
             caches,
             available_bytes: room,
@@ -80,12 +83,12 @@ impl BufferSizeLimits {
             has_single_core_nodes_only: topology
                 .allowed_cpu_nodes()
                 .iter()
-                .all(|node| count_cores(topology, &usable_cpus_of_node(topology, node)) < 2),
+                .all(|node| count_cores_of_cpus(topology, &usable_cpus_of_node(topology, node)) < 2),
         })
     }
 
     /// Sentences for the user on measurements that are impossible or limited on this machine.
-    pub(super) fn measurement_limitations(&self) -> Vec<String> {
+    pub(super) fn describe_measurement_limitations(&self) -> Vec<String> {
         let mut missing = Vec::new();
         if self.lacks_huge_pages {
             missing.push("transparent huge pages are off: all memory is in base pages".to_owned());
@@ -119,7 +122,7 @@ impl BufferSizeLimits {
     }
 
     /// Page kinds to measure with, the preferred one first.
-    pub(super) fn page_kinds(&self) -> Vec<BufferPageKind> {
+    pub(super) fn page_kinds_to_measure(&self) -> Vec<BufferPageKind> {
         self.pages.clone()
     }
 
@@ -168,7 +171,7 @@ impl BufferSizeLimits {
     }
 
     /// Number of loads before timing that is enough to evict from the caches what linking the pointer chain left there.
-    pub(super) fn warm_up_loads_for_chain(&self, bytes: u64) -> u64 {
+    pub(super) fn num_warm_up_loads_for_chain(&self, bytes: u64) -> u64 {
         let largest_cache = self.caches.iter().max().copied().unwrap_or(DEFAULT_CACHE_BYTES);
         bytes.min(largest_cache + largest_cache / 4) / crate::bandwidth_kernels::CACHE_LINE_BYTES as u64
     }
@@ -205,7 +208,7 @@ pub(crate) fn usable_cpus_of_node(topology: &Topology, node: u32) -> Vec<u32> {
 }
 
 /// All usable CPUs: one CPU of each core first, those near to `node` first.
-pub(crate) fn usable_cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
+pub(crate) fn usable_cpus_by_thread_rank_and_distance(topology: &Topology, node: u32) -> Vec<u32> {
     let mut cpus: Vec<u32> = usable_cpus(topology).iter().collect();
     let away = |id: u32| topology.find_cpu(id).map_or(u32::MAX, |cpu| node_distance(topology, cpu.node, node));
     cpus.sort_by_key(|id| (core_thread_rank(topology, *id), away(*id), *id));
@@ -213,7 +216,7 @@ pub(crate) fn usable_cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32
 }
 
 /// Number of cores that these CPUs (in the order of [`usable_cpus_of_node`]) belong to.
-pub(super) fn count_cores(topology: &Topology, cpus: &[u32]) -> usize {
+pub(super) fn count_cores_of_cpus(topology: &Topology, cpus: &[u32]) -> usize {
     cpus.iter().filter(|id| core_thread_rank(topology, **id) == 0).count()
 }
 
@@ -230,7 +233,7 @@ fn node_distance(topology: &Topology, from: u32, to: u32) -> u32 {
 }
 
 /// Thread counts: one, all cores, all hardware threads.
-pub(super) fn list_basic_thread_counts(cores: usize, all: usize) -> Vec<usize> {
+pub(super) fn list_one_and_all_thread_counts(cores: usize, all: usize) -> Vec<usize> {
     let mut ends = vec![1, cores.max(1), all.max(1)];
     ends.dedup();
     ends

@@ -86,8 +86,8 @@ fn one_thread_of_each_core_comes_first_and_near_cores_before_far_ones() {
     let topology = machine("2 nodes x 2 cores, 2 threads, 16 GiB");
     // Cores 0, 1 | 2, 3; their second threads 4, 5 | 6, 7.
     assert_eq!(sizes::usable_cpus_of_node(&topology, 1), [2, 3, 6, 7]);
-    assert_eq!(sizes::usable_cpus_by_distance(&topology, 1), [2, 3, 0, 1, 6, 7, 4, 5]);
-    assert_eq!(sizes::count_cores(&topology, &[2, 3, 6, 7]), 2);
+    assert_eq!(sizes::usable_cpus_by_thread_rank_and_distance(&topology, 1), [2, 3, 0, 1, 6, 7, 4, 5]);
+    assert_eq!(sizes::count_cores_of_cpus(&topology, &[2, 3, 6, 7]), 2);
     assert_eq!(sizes::cpu_nodes_by_distance(&topology, 1), [1, 0]);
 }
 
@@ -196,7 +196,7 @@ fn numbers_of_threads_reach_from_one_to_all() {
     assert_eq!(sizes::list_thread_counts(1, 1, true), [1]);
     assert_eq!(sizes::list_thread_counts(2, 2, true), [1, 2]);
     assert_eq!(
-        (sizes::list_basic_thread_counts(1, 1), sizes::list_basic_thread_counts(4, 8)),
+        (sizes::list_one_and_all_thread_counts(1, 1), sizes::list_one_and_all_thread_counts(4, 8)),
         (vec![1], vec![1, 4, 8])
     );
 }

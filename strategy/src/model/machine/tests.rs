@@ -17,7 +17,7 @@ fn profile(description: &str) -> MachineProfile {
         host: Some("model".into()),
         unix_time_s: None,
     };
-    measure_profile(machine, &plan, &mut SimulatedMachine::typical_server(topology), &mut |_| {}).unwrap()
+    measure_profile(machine, &plan, &mut SimulatedMachine::new_typical_server(topology), &mut |_| {}).unwrap()
 }
 
 #[test]

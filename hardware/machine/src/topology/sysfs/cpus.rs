@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::IdSet;
-use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size};
+use crate::topology::file_tree::{KernelFileReader, malformed_content_error, parse_byte_count};
 use crate::topology::{CacheKind, Cpu, CpuCache, Error};
 
 const CPU_FOLDER: &str = "/sys/devices/system/cpu";
 
 /// Reads the CPUs that are online and those that are present but offline.
-pub(super) fn read_online_and_offline(
-    reader: &RecordingReader<'_>,
+pub(super) fn read_online_and_offline_cpus(
+    reader: &KernelFileReader<'_>,
     cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
 ) -> Result<(IdSet, IdSet), Error> {
     let path = format!("{CPU_FOLDER}/online");
@@ -18,12 +18,12 @@ pub(super) fn read_online_and_offline(
         Some(online) if online.is_empty() => Err(malformed_content_error(&path, "no CPU is online")),
         listed => Ok(listed),
     });
-    let online = match reader.value_or_note(listed, "the CPUs are found otherwise") {
+    let online = match reader.value_or_add_missing_note(listed, "the CPUs are found otherwise") {
         Some(online) => online,
         None => guess_online_cpus(reader, &path, cpus_by_node)?,
     };
     let present = reader.read_id_list(&format!("{CPU_FOLDER}/present"));
-    let present = reader.value_or_note(present, "assuming that no CPU is offline").unwrap_or_default();
+    let present = reader.value_or_add_missing_note(present, "assuming that no CPU is offline").unwrap_or_default();
     let offline = present.difference(&online);
     Ok((online, offline))
 }
@@ -31,22 +31,22 @@ pub(super) fn read_online_and_offline(
 /// Finds the online CPUs without the file `online`: from the nodes' CPU lists, else from the affinity of this
 /// process.
 fn guess_online_cpus(
-    reader: &RecordingReader<'_>,
+    reader: &KernelFileReader<'_>,
     path: &str,
     cpus_by_node: &BTreeMap<u32, Option<IdSet>>,
 ) -> Result<IdSet, Error> {
     let listed: IdSet = cpus_by_node.values().flatten().flat_map(IdSet::iter).collect();
     if !listed.is_empty() {
-        reader.note_missing(format!("{path} cannot be read: using the CPUs that the nodes list, {listed}"));
+        reader.add_missing_note(format!("{path} cannot be read: using the CPUs that the nodes list, {listed}"));
         return Ok(listed);
     }
     const STATUS: &str = "/proc/self/status";
-    if let Some([Some(text)]) = reader.read_values(STATUS, ["Cpus_allowed_list"])? {
+    if let Some([Some(text)]) = reader.read_values_of_keys(STATUS, ["Cpus_allowed_list"])? {
         let allowed = crate::topology::file_tree::parse_id_list(STATUS, &text)?;
         if allowed.is_empty() {
             return Err(malformed_content_error(STATUS, "no CPU is allowed"));
         }
-        reader.note_missing(format!(
+        reader.add_missing_note(format!(
             "{path} cannot be read: assuming that the machine has only the CPUs of this process, {allowed}"
         ));
         return Ok(allowed);
@@ -73,16 +73,16 @@ impl MalformedCpuFiles {
     }
 
     /// Adds one note for all CPUs with malformed files. `instead` says what is assumed for them.
-    fn note(&self, reader: &RecordingReader<'_>, instead: &str) {
+    fn note(&self, reader: &KernelFileReader<'_>, instead: &str) {
         if let Some(error) = &self.first_error {
             let same = if self.cpus.len() > 1 { format!(" (and so on for CPUs {})", self.cpus) } else { String::new() };
-            reader.note_missing(format!("{error}{same}: {instead}"));
+            reader.add_missing_note(format!("{error}{same}: {instead}"));
         }
     }
 }
 
 /// Reads all online CPUs, sorted by number.
-pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Vec<Cpu> {
+pub(super) fn read_cpus(reader: &KernelFileReader<'_>, cpus_by_node: &BTreeMap<u32, IdSet>) -> Vec<Cpu> {
     let online: IdSet = cpus_by_node.values().flat_map(IdSet::iter).collect();
     let mut cpus = Vec::new();
     let (mut without, mut malformed) = (IdSet::new(), MalformedCpuFiles::default());
@@ -104,7 +104,7 @@ pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u3
         });
     }
     if !without.is_empty() {
-        reader.note_missing(format!(
+        reader.add_missing_note(format!(
             "{CPU_FOLDER}/cpu*/topology of CPUs {without} cannot be read: assuming a separate core for each"
         ));
     }
@@ -115,13 +115,13 @@ pub(super) fn read_cpus(reader: &RecordingReader<'_>, cpus_by_node: &BTreeMap<u3
 
 /// Reads the package of a CPU. `None` where it is unknown: the kernel writes -1 where the architecture has no package
 /// number.
-pub(super) fn read_cpu_package(reader: &RecordingReader<'_>, id: u32) -> Result<Option<u32>, Error> {
+pub(super) fn read_cpu_package(reader: &KernelFileReader<'_>, id: u32) -> Result<Option<u32>, Error> {
     let number = reader.read_number::<i64>(&format!("{CPU_FOLDER}/cpu{id}/topology/physical_package_id"))?;
     Ok(number.and_then(|number| u32::try_from(number).ok()))
 }
 
 /// Reads the hardware threads of a CPU's core. Kernels before 5.3 have only `thread_siblings_list`.
-fn read_siblings(reader: &RecordingReader<'_>, folder: &str, id: u32) -> Result<Option<IdSet>, Error> {
+fn read_siblings(reader: &KernelFileReader<'_>, folder: &str, id: u32) -> Result<Option<IdSet>, Error> {
     for name in ["core_cpus_list", "thread_siblings_list"] {
         let path = format!("{folder}/{name}");
         if let Some(siblings) = reader.read_id_list(&path)? {
@@ -135,7 +135,7 @@ fn read_siblings(reader: &RecordingReader<'_>, folder: &str, id: u32) -> Result<
 }
 
 /// Reads all caches of the online CPUs, each cache once.
-pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Vec<CpuCache> {
+pub(super) fn read_caches(reader: &KernelFileReader<'_>, online: &IdSet) -> Vec<CpuCache> {
     let mut caches: BTreeMap<(u32, CacheKind, IdSet), CpuCache> = BTreeMap::new();
     let (mut without, mut sizeless) = (IdSet::new(), IdSet::new());
     let mut malformed = MalformedCpuFiles::default();
@@ -161,12 +161,12 @@ pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Vec<C
         }
     }
     if !without.is_empty() {
-        reader.note_missing(format!(
+        reader.add_missing_note(format!(
             "{CPU_FOLDER}/cpu*/cache of CPUs {without} cannot be read: their caches are unknown"
         ));
     }
     if !sizeless.is_empty() {
-        reader.note_missing(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
+        reader.add_missing_note(format!("CPUs {sizeless} have caches of unknown size: these caches are left out"));
     }
     malformed.note(reader, "these caches are left out");
     let mut caches: Vec<CpuCache> = caches.into_values().collect();
@@ -175,7 +175,7 @@ pub(super) fn read_caches(reader: &RecordingReader<'_>, online: &IdSet) -> Vec<C
 }
 
 /// Reads one cache of a CPU. `None` if its size is unknown.
-fn read_cache(reader: &RecordingReader<'_>, folder: &str, id: u32, level: u32) -> Result<Option<CpuCache>, Error> {
+fn read_cache(reader: &KernelFileReader<'_>, folder: &str, id: u32, level: u32) -> Result<Option<CpuCache>, Error> {
     let path = format!("{folder}/type");
     let kind = match reader.read_text(&path)?.as_deref() {
         Some("Data") => CacheKind::Data,
@@ -185,7 +185,7 @@ fn read_cache(reader: &RecordingReader<'_>, folder: &str, id: u32, level: u32) -
     };
     let path = format!("{folder}/size");
     let Some(size) = reader.read_text(&path)? else { return Ok(None) };
-    let size = parse_kernel_size(&path, &size)?;
+    let size = parse_byte_count(&path, &size)?;
     if size == 0 {
         return Ok(None);
     }

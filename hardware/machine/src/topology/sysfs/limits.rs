@@ -1,7 +1,7 @@
 //! Reads what this process may use: its affinity, its cpuset, and the limits of its control groups.
 
 use crate::IdSet;
-use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_id_list, parse_number};
+use crate::topology::file_tree::{KernelFileReader, malformed_content_error, parse_id_list, parse_number};
 use crate::topology::{AllowedResources, Error};
 
 const STATUS_PATH: &str = "/proc/self/status";
@@ -13,9 +13,9 @@ const MOUNTINFO_PATH: &str = "/proc/self/mountinfo";
 const CGROUP_V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
 /// Reads which of the online CPUs and nodes this process may use, and its memory and CPU time limits.
-pub(super) fn read_allowed_resources(reader: &RecordingReader<'_>, cpus: &IdSet, nodes: &IdSet) -> AllowedResources {
-    let status = reader.read_values(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"]);
-    let [may_run, may_take] = reader.value_or_note(status, "everything is allowed").unwrap_or_default();
+pub(super) fn read_allowed_resources(reader: &KernelFileReader<'_>, cpus: &IdSet, nodes: &IdSet) -> AllowedResources {
+    let status = reader.read_values_of_keys(STATUS_PATH, ["Cpus_allowed_list", "Mems_allowed_list"]);
+    let [may_run, may_take] = reader.value_or_add_missing_note(status, "everything is allowed").unwrap_or_default();
     let limits = read_cgroup_limits(reader);
     AllowedResources {
         cpus: parse_allowed_ids(reader, may_run, "Cpus_allowed_list", "CPU", cpus),
@@ -26,7 +26,7 @@ pub(super) fn read_allowed_resources(reader: &RecordingReader<'_>, cpus: &IdSet,
 }
 
 fn parse_allowed_ids(
-    reader: &RecordingReader<'_>,
+    reader: &KernelFileReader<'_>,
     text: Option<String>,
     key: &str,
     what: &str,
@@ -34,7 +34,7 @@ fn parse_allowed_ids(
 ) -> IdSet {
     let instead = format!("assuming that every {what} is allowed");
     let Some(text) = text else {
-        reader.note_missing(format!("{STATUS_PATH} has no {key}: {instead}"));
+        reader.add_missing_note(format!("{STATUS_PATH} has no {key}: {instead}"));
         return online.clone();
     };
     let usable = parse_id_list(STATUS_PATH, &text).and_then(|allowed| {
@@ -47,7 +47,7 @@ fn parse_allowed_ids(
             false => Ok(Some(usable)),
         }
     });
-    reader.value_or_note(usable, &instead).unwrap_or_else(|| online.clone())
+    reader.value_or_add_missing_note(usable, &instead).unwrap_or_else(|| online.clone())
 }
 
 /// The tightest memory and CPU time limits over all control groups of the process.
@@ -74,18 +74,18 @@ struct CgroupHierarchy {
     folders: Vec<String>,
 }
 
-fn read_cgroup_limits(reader: &RecordingReader<'_>) -> CgroupLimits {
+fn read_cgroup_limits(reader: &KernelFileReader<'_>) -> CgroupLimits {
     let mut limits = CgroupLimits::default();
     const INSTEAD: &str = "limits of control groups are unknown";
-    let Some(groups) = reader.value_or_note(reader.read_text(CGROUP_PATH), INSTEAD) else {
-        reader.note_missing(format!("{CGROUP_PATH} cannot be read: {INSTEAD}"));
+    let Some(groups) = reader.value_or_add_missing_note(reader.read_text(CGROUP_PATH), INSTEAD) else {
+        reader.add_missing_note(format!("{CGROUP_PATH} cannot be read: {INSTEAD}"));
         return limits;
     };
     let mounts = reader.read_lines_containing(MOUNTINFO_PATH, " - cgroup").map(Some);
-    let mounts = reader.value_or_note(mounts, INSTEAD).unwrap_or_default();
+    let mounts = reader.value_or_add_missing_note(mounts, INSTEAD).unwrap_or_default();
     let below_root = groups.lines().any(|line| line.rsplit(':').next().is_some_and(|path| path != "/"));
     if mounts.is_empty() && below_root {
-        reader.note_missing(format!("{MOUNTINFO_PATH} shows no control groups: their limits are unknown"));
+        reader.add_missing_note(format!("{MOUNTINFO_PATH} shows no control groups: their limits are unknown"));
     }
     for hierarchy in mounts.iter().filter_map(|mount| parse_hierarchy(mount, &groups)) {
         let has = |name: &str| hierarchy.mount_options.split(',').any(|option| option == name);
@@ -104,23 +104,23 @@ fn read_cgroup_limits(reader: &RecordingReader<'_>) -> CgroupLimits {
             let instead = "this limit is unknown";
             memory
                 .into_iter()
-                .filter_map(|read| reader.value_or_note(read, instead))
+                .filter_map(|read| reader.value_or_add_missing_note(read, instead))
                 .for_each(|n| limits.tighten_memory(n));
             cpu_time
                 .into_iter()
-                .filter_map(|read| reader.value_or_note(read, instead))
+                .filter_map(|read| reader.value_or_add_missing_note(read, instead))
                 .for_each(|n| limits.tighten_cpu_time(n));
         }
     }
     limits
 }
 
-fn read_version_2_memory_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
+fn read_version_2_memory_limit(reader: &KernelFileReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
     let path = format!("{folder}/memory.max");
     reader.read_text(&path)?.filter(|text| text != "max").map(|text| parse_number(&path, &text)).transpose()
 }
 
-fn read_version_2_cpu_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
+fn read_version_2_cpu_limit(reader: &KernelFileReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
     let path = format!("{folder}/cpu.max");
     let Some(text) = reader.read_text(&path)? else { return Ok(None) };
     let (quota, period) = text
@@ -132,12 +132,12 @@ fn read_version_2_cpu_limit(reader: &RecordingReader<'_>, folder: &str) -> Resul
     }
 }
 
-fn read_version_1_memory_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
+fn read_version_1_memory_limit(reader: &KernelFileReader<'_>, folder: &str) -> Result<Option<u64>, Error> {
     let bytes: Option<u64> = reader.read_number(&format!("{folder}/memory.limit_in_bytes"))?;
     Ok(bytes.filter(|bytes| *bytes < CGROUP_V1_UNLIMITED_BYTES))
 }
 
-fn read_version_1_cpu_limit(reader: &RecordingReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
+fn read_version_1_cpu_limit(reader: &KernelFileReader<'_>, folder: &str) -> Result<Option<f64>, Error> {
     let path = format!("{folder}/cpu.cfs_period_us");
     let quota: Option<i64> = reader.read_number(&format!("{folder}/cpu.cfs_quota_us"))?;
     // A quota of -1 means no limit.

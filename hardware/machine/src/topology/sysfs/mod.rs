@@ -11,14 +11,14 @@ mod limits;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::file_tree::{LiveFiles, RecordingReader, malformed_content_error, parse_kernel_size};
+use super::file_tree::{KernelFileReader, RunningSystemFiles, malformed_content_error, parse_byte_count};
 use super::{Error, Topology, TopologySource, TransparentHugePageMode};
 use crate::IdSet;
 
 /// Topology source that reads the files of a running Linux system.
 #[derive(Debug, Clone)]
 pub struct Sysfs {
-    files: LiveFiles,
+    files: RunningSystemFiles,
 }
 
 impl Sysfs {
@@ -29,11 +29,11 @@ impl Sysfs {
 
     /// Creates a topology source for the machine whose `/proc` and `/sys` are below the folder `root`.
     pub fn with_root(root: &Path) -> Self {
-        Sysfs { files: LiveFiles::with_root(root) }
+        Sysfs { files: RunningSystemFiles::with_root(root) }
     }
 
     /// The files that the topology is read from.
-    pub(super) fn file_tree(&self) -> &LiveFiles {
+    pub(super) fn file_tree(&self) -> &RunningSystemFiles {
         &self.files
     }
 }
@@ -48,22 +48,22 @@ impl TopologySource for Sysfs {
     /// Reads `/sys` and `/proc/self`. Call it before threads are pinned: the allowed CPUs are those of the process's
     /// first thread.
     fn topology(&self) -> Result<Topology, Error> {
-        read_topology(&RecordingReader::new(&self.files), "this machine".to_owned())
+        read_topology(&KernelFileReader::new(&self.files), "this machine".to_owned())
     }
 }
 
 /// Nodes of this machine whose memory belongs to a GPU.
 pub(crate) fn read_gpu_memory_nodes() -> IdSet {
-    let files = LiveFiles::with_root(Path::new("/"));
-    nodes::read_gpu_memory_nodes(&RecordingReader::new(&files))
+    let files = RunningSystemFiles::with_root(Path::new("/"));
+    nodes::read_gpu_memory_nodes(&KernelFileReader::new(&files))
 }
 
 /// Reads the topology through `reader`. `origin` describes the source.
-pub(super) fn read_topology(reader: &RecordingReader<'_>, origin: String) -> Result<Topology, Error> {
+pub(super) fn read_topology(reader: &KernelFileReader<'_>, origin: String) -> Result<Topology, Error> {
     let numbers = nodes::read_node_ids(reader);
     let ids = numbers.clone().unwrap_or_else(|| IdSet::from([0]));
-    let lists = nodes::read_cpu_lists(reader, &ids, numbers.is_some());
-    let (online, offline) = cpus::read_online_and_offline(reader, &lists)?;
+    let lists = nodes::read_cpu_lists_of_nodes(reader, &ids, numbers.is_some());
+    let (online, offline) = cpus::read_online_and_offline_cpus(reader, &lists)?;
     let lists = nodes::assign_cpus_to_nodes(reader, lists, &online);
     let nodes = nodes::read_nodes(reader, &ids, numbers.is_some(), &lists)?;
     let cpus = cpus::read_cpus(reader, &lists);
@@ -89,37 +89,41 @@ pub(super) fn read_topology(reader: &RecordingReader<'_>, origin: String) -> Res
     })
 }
 
-fn read_kernel_release(reader: &RecordingReader<'_>) -> Option<String> {
-    reader.value_or_note(reader.read_text("/proc/sys/kernel/osrelease"), "the kernel release is unknown")
+fn read_kernel_release(reader: &KernelFileReader<'_>) -> Option<String> {
+    reader.value_or_add_missing_note(reader.read_text("/proc/sys/kernel/osrelease"), "the kernel release is unknown")
 }
 
-fn read_processor_name(reader: &RecordingReader<'_>) -> Option<String> {
-    let [name] = reader
-        .value_or_note(reader.read_values("/proc/cpuinfo", ["model name"]), "the model of the processor is unknown")?;
+fn read_processor_name(reader: &KernelFileReader<'_>) -> Option<String> {
+    let [name] = reader.value_or_add_missing_note(
+        reader.read_values_of_keys("/proc/cpuinfo", ["model name"]),
+        "the model of the processor is unknown",
+    )?;
     name.filter(|name| !name.is_empty())
 }
 
 /// Reads the base page size in bytes from the first mapping of this process: that mapping is of a file, so it consists
 /// of base pages.
-fn read_page_bytes(reader: &RecordingReader<'_>) -> u64 {
+fn read_page_bytes(reader: &KernelFileReader<'_>) -> u64 {
     const PATH: &str = "/proc/self/smaps";
     const INSTEAD: &str = "assuming 4 KiB";
-    let Some([Some(size)]) = reader.value_or_note(reader.read_values(PATH, ["KernelPageSize"]), INSTEAD) else {
-        reader.note_missing(format!("{PATH} does not contain the page size: {INSTEAD}"));
+    let Some([Some(size)]) =
+        reader.value_or_add_missing_note(reader.read_values_of_keys(PATH, ["KernelPageSize"]), INSTEAD)
+    else {
+        reader.add_missing_note(format!("{PATH} does not contain the page size: {INSTEAD}"));
         return 4096;
     };
-    let page = parse_kernel_size(PATH, &size).and_then(|page| match page.is_power_of_two() {
+    let page = parse_byte_count(PATH, &size).and_then(|page| match page.is_power_of_two() {
         true => Ok(Some(page)),
         false => Err(malformed_content_error(PATH, format!("a page of {page} bytes"))),
     });
-    reader.value_or_note(page, INSTEAD).unwrap_or(4096)
+    reader.value_or_add_missing_note(page, INSTEAD).unwrap_or(4096)
 }
 
-fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Option<TransparentHugePageMode> {
+fn read_transparent_huge_page_mode(reader: &KernelFileReader<'_>) -> Option<TransparentHugePageMode> {
     const PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
     const INSTEAD: &str = "assuming that there are no transparent huge pages";
-    let Some(text) = reader.value_or_note(reader.read_text(PATH), INSTEAD) else {
-        reader.note_missing(format!("{PATH} cannot be read: {INSTEAD}"));
+    let Some(text) = reader.value_or_add_missing_note(reader.read_text(PATH), INSTEAD) else {
+        reader.add_missing_note(format!("{PATH} cannot be read: {INSTEAD}"));
         return None;
     };
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
@@ -129,15 +133,17 @@ fn read_transparent_huge_page_mode(reader: &RecordingReader<'_>) -> Option<Trans
         Some("never") => Ok(Some(TransparentHugePageMode::Never)),
         _ => Err(malformed_content_error(PATH, format!("'{text}' selects none of always, madvise and never"))),
     };
-    reader.value_or_note(mode, INSTEAD)
+    reader.value_or_add_missing_note(mode, INSTEAD)
 }
 
 /// Reads the kernel's weights for weighted interleave, by node.
-fn read_interleave_weights(reader: &RecordingReader<'_>, ids: &IdSet) -> Option<BTreeMap<u32, u32>> {
+fn read_interleave_weights(reader: &KernelFileReader<'_>, ids: &IdSet) -> Option<BTreeMap<u32, u32>> {
     let mut weights = BTreeMap::new();
     for id in ids.iter() {
         let path = format!("/sys/kernel/mm/mempolicy/weighted_interleave/node{id}");
-        if let Some(weight) = reader.value_or_note(reader.read_number(&path), "the weight of this node is unknown") {
+        if let Some(weight) =
+            reader.value_or_add_missing_note(reader.read_number(&path), "the weight of this node is unknown")
+        {
             weights.insert(id, weight);
         }
     }

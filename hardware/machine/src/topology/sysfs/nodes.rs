@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::IdSet;
-use crate::topology::file_tree::{RecordingReader, malformed_content_error, parse_kernel_size, parse_number};
+use crate::topology::file_tree::{KernelFileReader, malformed_content_error, parse_byte_count, parse_number};
 use crate::topology::{Error, FirmwareMemoryPerformance, HugePagePool, NumaNode};
 
 const NODE_FOLDER: &str = "/sys/devices/system/node";
@@ -15,34 +15,36 @@ const DEFAULT_LOCAL_DISTANCE: u32 = 10;
 const DEFAULT_REMOTE_DISTANCE: u32 = 20;
 
 /// Reads the numbers of the online nodes. `None` if the system shows no nodes.
-pub(super) fn read_node_ids(reader: &RecordingReader<'_>) -> Option<IdSet> {
+pub(super) fn read_node_ids(reader: &KernelFileReader<'_>) -> Option<IdSet> {
     let path = format!("{NODE_FOLDER}/online");
     let listed = reader.read_id_list(&path).and_then(|listed| match listed {
         Some(ids) if ids.is_empty() => Err(malformed_content_error(&path, "no node is online")),
         listed => Ok(listed),
     });
-    if let Some(ids) = reader.value_or_note(listed, "the nodes are found otherwise") {
+    if let Some(ids) = reader.value_or_add_missing_note(listed, "the nodes are found otherwise") {
         return Some(ids);
     }
-    let names =
-        reader.value_or_note(reader.list_folder(NODE_FOLDER).map(Some), "assuming that there are no node folders");
+    let names = reader.value_or_add_missing_note(
+        reader.list_folder(NODE_FOLDER).map(Some),
+        "assuming that there are no node folders",
+    );
     let names = names.unwrap_or_default();
     let ids: IdSet = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
     if ids.is_empty() {
-        reader.note_missing(format!(
+        reader.add_missing_note(format!(
             "{NODE_FOLDER} does not exist (a kernel without NUMA, or a container that hides it): assuming one node 0 with all CPUs and \
              all memory"
         ));
         return None;
     }
-    reader.note_missing(format!("{path} cannot be read: using the node folders next to it, {ids}"));
+    reader.add_missing_note(format!("{path} cannot be read: using the node folders next to it, {ids}"));
     Some(ids)
 }
 
 /// Reads each node's CPU list. `None` for a node whose list is unknown. A CPU in the lists of several nodes is kept in
 /// the first of these lists only, and the other nodes keep their numbers and their memory.
-pub(super) fn read_cpu_lists(
-    reader: &RecordingReader<'_>,
+pub(super) fn read_cpu_lists_of_nodes(
+    reader: &KernelFileReader<'_>,
     ids: &IdSet,
     has_node_folders: bool,
 ) -> BTreeMap<u32, Option<IdSet>> {
@@ -56,14 +58,14 @@ pub(super) fn read_cpu_lists(
         let mut list = None;
         if has_node_folders {
             match reader.read_id_list(&path) {
-                Ok(None) => reader.note_missing(format!("{path} cannot be read: {instead}")),
-                read => list = reader.value_or_note(read, &instead),
+                Ok(None) => reader.add_missing_note(format!("{path} cannot be read: {instead}")),
+                read => list = reader.value_or_add_missing_note(read, &instead),
             }
         }
         for (other, taken) in lists.iter().filter_map(|(other, taken)| Some((other, taken.as_ref()?))) {
             let shared = list.as_ref().map(|list| list.intersection(taken)).unwrap_or_default();
             if !shared.is_empty() {
-                reader.note_missing(format!(
+                reader.add_missing_note(format!(
                     "{path}: CPUs {shared} are also in node {other}: assuming that they belong to node {other} only"
                 ));
                 list = list.map(|list| list.difference(&shared));
@@ -77,7 +79,7 @@ pub(super) fn read_cpu_lists(
 /// Assigns every online CPU to a node: to the one that lists it, else to the first node whose list is unknown, else to
 /// a node with CPUs of the same package, else to the first node with CPUs.
 pub(super) fn assign_cpus_to_nodes(
-    reader: &RecordingReader<'_>,
+    reader: &KernelFileReader<'_>,
     lists: BTreeMap<u32, Option<IdSet>>,
     online: &IdSet,
 ) -> BTreeMap<u32, IdSet> {
@@ -89,7 +91,7 @@ pub(super) fn assign_cpus_to_nodes(
         // Container file systems such as lxcfs show fewer online CPUs than the nodes list.
         let beyond = list.difference(online);
         if !beyond.is_empty() {
-            reader.note_missing(format!(
+            reader.add_missing_note(format!(
                 "node {id} lists CPUs {beyond} that /sys/devices/system/cpu/online does not: they are left out"
             ));
         }
@@ -108,7 +110,7 @@ pub(super) fn assign_cpus_to_nodes(
     }
     for (id, cpus) in added {
         if unlisted.is_none() {
-            reader.note_missing(format!(
+            reader.add_missing_note(format!(
                 "/sys/devices/system/cpu/online: CPUs {cpus} are in no node's cpulist: assuming that they belong to node {id}"
             ));
         }
@@ -119,7 +121,7 @@ pub(super) fn assign_cpus_to_nodes(
 }
 
 /// The first node with a CPU of the same package as CPU `cpu`.
-fn node_of_package(reader: &RecordingReader<'_>, listed: &BTreeMap<u32, IdSet>, cpu: u32) -> Option<u32> {
+fn node_of_package(reader: &KernelFileReader<'_>, listed: &BTreeMap<u32, IdSet>, cpu: u32) -> Option<u32> {
     // Notes about numbers that make no sense are made where all CPUs are read.
     let package = |cpu| super::cpus::read_cpu_package(reader, cpu).ok().flatten();
     let own = package(cpu)?;
@@ -128,13 +130,13 @@ fn node_of_package(reader: &RecordingReader<'_>, listed: &BTreeMap<u32, IdSet>, 
 
 /// Nodes whose memory belongs to a GPU, according to the driver of the GPUs: on some machines (POWER9 with V100, GH200)
 /// the kernel manages that memory as a node.
-pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
+pub(super) fn read_gpu_memory_nodes(reader: &KernelFileReader<'_>) -> IdSet {
     const GPUS: &str = "/proc/driver/nvidia/gpus";
     let instead = "assuming that this GPU's memory is no node";
-    let gpus = reader.value_or_note(reader.list_folder(GPUS).map(Some), instead).unwrap_or_default();
+    let gpus = reader.value_or_add_missing_note(reader.list_folder(GPUS).map(Some), instead).unwrap_or_default();
     let status = |gpu: &String| {
         let path = format!("{GPUS}/{gpu}/numa_status");
-        let [node] = reader.value_or_note(reader.read_values(&path, ["Node"]), instead)?;
+        let [node] = reader.value_or_add_missing_note(reader.read_values_of_keys(&path, ["Node"]), instead)?;
         // A negative number, or a word, means that the memory is not a node.
         node?.parse().ok()
     };
@@ -144,7 +146,7 @@ pub(super) fn read_gpu_memory_nodes(reader: &RecordingReader<'_>) -> IdSet {
 /// Reads memory, huge page pools, distances, and latency and bandwidth according to firmware of the nodes `ids`. `cpus`
 /// has the CPUs of each node.
 pub(super) fn read_nodes(
-    reader: &RecordingReader<'_>,
+    reader: &KernelFileReader<'_>,
     ids: &IdSet,
     has_node_folders: bool,
     cpus: &BTreeMap<u32, IdSet>,
@@ -172,15 +174,15 @@ pub(super) fn read_nodes(
 }
 
 /// Reads total and free bytes from a file such as `/proc/meminfo`.
-fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some([total, free]) = reader.read_values(path, ["MemTotal", "MemFree"])? else { return Ok(None) };
+fn read_total_and_free_bytes(reader: &KernelFileReader<'_>, path: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some([total, free]) = reader.read_values_of_keys(path, ["MemTotal", "MemFree"])? else { return Ok(None) };
     let read = |value: Option<String>, key| match value {
-        Some(value) => parse_kernel_size(path, &value),
+        Some(value) => parse_byte_count(path, &value),
         None => Err(malformed_content_error(path, format!("line {key} is missing"))),
     };
     let (total, free) = (read(total, "MemTotal")?, read(free, "MemFree")?);
     if free > total {
-        reader.note_missing(format!(
+        reader.add_missing_note(format!(
             "{path}: free memory ({free} bytes) exceeds total memory ({total} bytes): assuming that all of it is free"
         ));
     }
@@ -191,15 +193,19 @@ fn read_total_and_free_bytes(reader: &RecordingReader<'_>, path: &str) -> Result
 /// that of all other nodes. If several nodes have no usable file, they are assumed to have no memory; if no node has a
 /// usable file, the first node is assumed to have all memory. The only node of a machine gets the system's memory if
 /// its file has less by more than 1/64.
-fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) -> Result<(), Error> {
+fn read_node_memory(
+    reader: &KernelFileReader<'_>,
+    nodes: &mut [NumaNode],
+    has_node_folders: bool,
+) -> Result<(), Error> {
     const SYSTEM: &str = "/proc/meminfo";
     let system = read_total_and_free_bytes(reader, SYSTEM);
-    let system = reader.value_or_note(system, "the memory size of the machine is unknown");
+    let system = reader.value_or_add_missing_note(system, "the memory size of the machine is unknown");
     let mut unknown = Vec::new();
     for (i, node) in nodes.iter_mut().enumerate() {
         let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
         let own = if has_node_folders { read_total_and_free_bytes(reader, &path) } else { Ok(None) };
-        match reader.value_or_note(own, "its memory size is found otherwise") {
+        match reader.value_or_add_missing_note(own, "its memory size is found otherwise") {
             Some(own) => (node.memory_bytes, node.free_bytes) = own,
             None => unknown.push(i),
         }
@@ -218,19 +224,21 @@ fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_no
             if has_node_folders {
                 let path = format!("{NODE_FOLDER}/node{}/meminfo", node.id);
                 let others = if known > 0 { ", without the memory of other nodes" } else { "" };
-                reader.note_missing(format!("{path} cannot be read: using {SYSTEM}{others}"));
+                reader.add_missing_note(format!("{path} cannot be read: using {SYSTEM}{others}"));
             }
         }
         (_, system) => {
             let ids: IdSet = unknown.iter().map(|i| nodes[*i].id).collect();
-            reader.note_missing(format!(
+            reader.add_missing_note(format!(
                 "{NODE_FOLDER}/node*/meminfo of nodes {ids} cannot be read: assuming that they have no memory"
             ));
             // All memory is somewhere: without any node's size, the first node has it.
             if let (0, Some(all), Some(node)) = (known, system, nodes.first_mut()) {
                 (node.memory_bytes, node.free_bytes) = all;
-                reader
-                    .note_missing(format!("no node has a memory size: assuming that node {} has all memory", node.id));
+                reader.add_missing_note(format!(
+                    "no node has a memory size: assuming that node {} has all memory",
+                    node.id
+                ));
             }
         }
     }
@@ -243,15 +251,15 @@ fn read_node_memory(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_no
         match nodes {
             [node] if !node.is_gpu_memory => {
                 (node.memory_bytes, node.free_bytes) = (total, free);
-                reader.note_missing(format!("{mismatch}: using the latter"));
+                reader.add_missing_note(format!("{mismatch}: using the latter"));
             }
-            _ => reader.note_missing(format!("{mismatch}: which node has the rest is unknown")),
+            _ => reader.add_missing_note(format!("{mismatch}: which node has the rest is unknown")),
         }
     }
     Ok(())
 }
 
-fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) {
+fn read_distances(reader: &KernelFileReader<'_>, nodes: &mut [NumaNode], has_node_folders: bool) {
     let ids: Vec<u32> = nodes.iter().map(|node| node.id).collect();
     let instead = format!("{DEFAULT_LOCAL_DISTANCE} to themselves and {DEFAULT_REMOTE_DISTANCE} to others are assumed");
     let mut without = IdSet::new();
@@ -265,16 +273,16 @@ fn read_distances(reader: &RecordingReader<'_>, nodes: &mut [NumaNode], has_node
             without.insert(node.id);
         }
         let default = |id: &u32| if *id == node.id { DEFAULT_LOCAL_DISTANCE } else { DEFAULT_REMOTE_DISTANCE };
-        let row = reader.value_or_note(row, &instead).unwrap_or_else(|| ids.iter().map(default).collect());
+        let row = reader.value_or_add_missing_note(row, &instead).unwrap_or_else(|| ids.iter().map(default).collect());
         node.distances = ids.iter().copied().zip(row).collect();
     }
     if has_node_folders && !without.is_empty() {
-        reader.note_missing(format!("nodes {without} have no file 'distance': {instead}"));
+        reader.add_missing_note(format!("nodes {without} have no file 'distance': {instead}"));
     }
 }
 
 /// Reads the distances of a node to the `num_nodes` online nodes.
-fn read_distance_row(reader: &RecordingReader<'_>, path: &str, num_nodes: usize) -> Result<Option<Vec<u32>>, Error> {
+fn read_distance_row(reader: &KernelFileReader<'_>, path: &str, num_nodes: usize) -> Result<Option<Vec<u32>>, Error> {
     let Some(text) = reader.read_text(path)? else { return Ok(None) };
     let row: Vec<u32> = text.split_whitespace().map(|word| parse_number(path, word)).collect::<Result<_, _>>()?;
     match row.len() == num_nodes {
@@ -286,12 +294,12 @@ fn read_distance_row(reader: &RecordingReader<'_>, path: &str, num_nodes: usize)
     }
 }
 
-fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Vec<HugePagePool> {
+fn read_huge_page_pools(reader: &KernelFileReader<'_>, folder: &str) -> Vec<HugePagePool> {
     let instead = "this pool of huge pages is left out";
-    let names = reader.value_or_note(reader.list_folder(folder).map(Some), instead).unwrap_or_default();
+    let names = reader.value_or_add_missing_note(reader.list_folder(folder).map(Some), instead).unwrap_or_default();
     let pools = names.iter().filter_map(|name| {
         let size = name.strip_prefix("hugepages-")?;
-        reader.value_or_note(read_huge_page_pool(reader, &format!("{folder}/{name}"), size), instead)
+        reader.value_or_add_missing_note(read_huge_page_pool(reader, &format!("{folder}/{name}"), size), instead)
     });
     let mut pools: Vec<HugePagePool> = pools.collect();
     pools.sort_by_key(|pool| pool.page_bytes);
@@ -300,24 +308,26 @@ fn read_huge_page_pools(reader: &RecordingReader<'_>, folder: &str) -> Vec<HugeP
 
 /// Reads the huge page pool in the folder `path`, whose pages have the size `size`. `None` if the kernel does not
 /// report the number of pages.
-fn read_huge_page_pool(reader: &RecordingReader<'_>, path: &str, size: &str) -> Result<Option<HugePagePool>, Error> {
+fn read_huge_page_pool(reader: &KernelFileReader<'_>, path: &str, size: &str) -> Result<Option<HugePagePool>, Error> {
     let total = reader.read_number(&format!("{path}/nr_hugepages"))?;
     let free = reader.read_number(&format!("{path}/free_hugepages"))?;
     let (Some(total_pages), Some(free_pages)) = (total, free) else { return Ok(None) };
-    Ok(Some(HugePagePool { page_bytes: parse_kernel_size(path, size)?, total_pages, free_pages }))
+    Ok(Some(HugePagePool { page_bytes: parse_byte_count(path, size)?, total_pages, free_pages }))
 }
 
 /// Reads `access0` and `access1` of a node (`Documentation/admin-guide/mm/numaperf.rst`).
-fn read_memory_access(reader: &RecordingReader<'_>, folder: &str) -> Vec<FirmwareMemoryPerformance> {
+fn read_memory_access(reader: &KernelFileReader<'_>, folder: &str) -> Vec<FirmwareMemoryPerformance> {
     let instead = "this value of the firmware is left out";
     let mut found = Vec::new();
     for class in 0..=1 {
         let folder = format!("{folder}/access{class}/initiators");
-        let names = reader.value_or_note(reader.list_folder(&folder).map(Some), instead).unwrap_or_default();
+        let names =
+            reader.value_or_add_missing_note(reader.list_folder(&folder).map(Some), instead).unwrap_or_default();
         if names.is_empty() {
             continue;
         }
-        let number = |name: &str| reader.value_or_note(reader.read_number(&format!("{folder}/{name}")), instead);
+        let number =
+            |name: &str| reader.value_or_add_missing_note(reader.read_number(&format!("{folder}/{name}")), instead);
         found.push(FirmwareMemoryPerformance {
             initiator_class: class,
             initiators: names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect(),

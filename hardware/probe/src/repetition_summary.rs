@@ -4,7 +4,7 @@ use crate::profile::{Measurement, MeasurementUnit};
 
 impl Measurement {
     /// Summarises repetitions. `None` if there are none, or if one is not a positive finite number.
-    pub(crate) fn from_repetitions(unit: MeasurementUnit, repetitions: &[f64]) -> Option<Measurement> {
+    pub(crate) fn summarize_repetitions(unit: MeasurementUnit, repetitions: &[f64]) -> Option<Measurement> {
         if repetitions.is_empty() || repetitions.iter().any(|x| !(x.is_finite() && *x > 0.0)) {
             return None;
         }
@@ -21,7 +21,7 @@ impl Measurement {
     }
 
     /// The measurement divided by a positive number.
-    pub(crate) fn divide_by(&self, by: f64) -> Measurement {
+    pub(crate) fn divide_values_by(&self, by: f64) -> Measurement {
         Measurement {
             median: self.median / by,
             min: self.min / by,
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn an_outlier_moves_the_maximum_only() {
-        let calm = Measurement::from_repetitions(MeasurementUnit::Nanoseconds, &[10.0, 12.0, 11.0, 9.0, 13.0])
+        let calm = Measurement::summarize_repetitions(MeasurementUnit::Nanoseconds, &[10.0, 12.0, 11.0, 9.0, 13.0])
             .expect("numbers");
-        let noisy = Measurement::from_repetitions(MeasurementUnit::Nanoseconds, &[10.0, 12.0, 11.0, 9.0, 900.0])
+        let noisy = Measurement::summarize_repetitions(MeasurementUnit::Nanoseconds, &[10.0, 12.0, 11.0, 9.0, 900.0])
             .expect("numbers");
         assert_eq!(
             (calm.median, calm.min, calm.max, calm.median_absolute_deviation, calm.repetitions),
@@ -63,10 +63,11 @@ mod tests {
 
     #[test]
     fn an_even_number_of_repetitions_has_its_middle_between_two() {
-        let two = Measurement::from_repetitions(MeasurementUnit::GigabytesPerSecond, &[4.0, 2.0]).expect("numbers");
+        let two =
+            Measurement::summarize_repetitions(MeasurementUnit::GigabytesPerSecond, &[4.0, 2.0]).expect("numbers");
         assert_eq!((two.median, two.median_absolute_deviation), (3.0, 1.0));
         assert_eq!(
-            two.divide_by(2.0),
+            two.divide_values_by(2.0),
             Measurement { median: 1.5, min: 1.0, max: 2.0, median_absolute_deviation: 0.5, ..two }
         );
     }
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_no_quantity_is_not_summed_up() {
         for bad in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY], &[0.0], &[-1.0]] {
-            assert_eq!(Measurement::from_repetitions(MeasurementUnit::Nanoseconds, bad), None, "{bad:?}");
+            assert_eq!(Measurement::summarize_repetitions(MeasurementUnit::Nanoseconds, bad), None, "{bad:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn prefetch<T>(value: &T) {
 
 /// Whether `one` and `other` start in the same 64-byte cache line.
 #[inline(always)]
-pub fn start_in_same_cache_line<T>(one: &T, other: &T) -> bool {
+pub fn do_both_start_in_same_cache_line<T>(one: &T, other: &T) -> bool {
     (std::ptr::from_ref(one).addr() ^ std::ptr::from_ref(other).addr()) < 64
 }
 
@@ -47,7 +47,7 @@ pub struct SimdLevel(InstructionSet);
 
 impl SimdLevel {
     /// All instruction sets that this processor supports, the narrowest first.
-    pub fn available_levels() -> &'static [SimdLevel] {
+    pub fn available_simd_levels() -> &'static [SimdLevel] {
         static ALL: OnceLock<Vec<SimdLevel>> = OnceLock::new();
         ALL.get_or_init(|| {
             #[allow(unused_mut)]
@@ -72,7 +72,7 @@ impl SimdLevel {
 
     /// The widest instruction set that this processor supports.
     pub fn widest_available() -> SimdLevel {
-        SimdLevel::available_levels()[SimdLevel::available_levels().len() - 1]
+        SimdLevel::available_simd_levels()[SimdLevel::available_simd_levels().len() - 1]
     }
 
     /// Runs `work` compiled for this instruction set. The closure and every function it calls must be
@@ -94,7 +94,7 @@ impl SimdLevel {
             fn avx512_vbmi<T>(work: impl FnOnce() -> T) -> T {
                 work()
             }
-            // SAFETY: the processor has these instructions, because only `available_levels` creates a `SimdLevel`.
+            // SAFETY: the processor has these instructions, because only `available_simd_levels` creates a `SimdLevel`.
             unsafe {
                 match self.0 {
                     InstructionSet::Baseline => {}
