@@ -121,14 +121,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return print_replay_score(table);
     }
-    let invocation = args.read_args.parse_command(&args.command)?;
+    let invocation = args.read_args.parse_aligner_command(&args.command)?;
     invocation.check_program_and_index_exist()?;
     let topology = Sysfs::new().topology()?;
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
-        Some(path) => Some(machine_profile::load_matching_profile(path, &topology, args.force)?),
+        Some(path) => Some(machine_profile::require_matching_idle_profile(path, &topology, args.force)?),
         None => match machine_profile::profile_path_from_environment() {
-            Some(path) => machine_profile::read_profile_of_idle_machine(&path, &topology, args.force)?,
+            Some(path) => machine_profile::read_idle_profile_if_matching(&path, &topology, args.force)?,
             None => None,
         },
     };
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         write_json(path, &case, &advice, &mut set)?;
     }
-    let points = || sweep::predict_run_times(&case, &advice);
+    let points = || sweep::predict_times_over_thread_counts(&case, &advice);
     let mut add_text = |path: &Path, text: String| {
         let mut file = AtomicFile::create(path)?;
         file.write_all(text.as_bytes())?;
@@ -163,14 +163,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for path in [&args.explain, &args.sweep].into_iter().flatten() {
         info!("wrote {}", path.display());
     }
-    logging::print_result(text::format_advice_table(&case, &advice))
+    logging::print_result(text::format_advice(&case, &advice))
 }
 
 /// Chooses a strategy for `genuma run --strategy auto`. Returns the strategy, and the reason for the choice as text.
 /// Trials take at most [`AUTO_TRIAL_TIME_SHARE`] of the run's time. If no reads can be sampled, only the performance
 /// model decides. The choice is the plain run on a machine with one NUMA node, and, with a warning, after a failed
 /// trial.
-pub(crate) fn choose_strategy(
+pub(crate) fn choose_auto_strategy(
     invocation: &Invocation,
     topology: &Topology,
     threads: usize,
@@ -179,7 +179,7 @@ pub(crate) fn choose_strategy(
     if topology.allowed_memory_nodes().len() < 2 {
         return plain_run("the machine has one NUMA node");
     }
-    let profile = machine_profile::read_profile(None, topology)?;
+    let profile = machine_profile::read_given_or_environment_profile(None, topology)?;
     stop_instances_on_interruption();
     // Errors in the reads are reported when the run reads them.
     let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();
@@ -276,7 +276,7 @@ impl AdvisedRun {
         };
         let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
             let (reads, seconds) =
-                trials::estimate_trial_size_and_time(app, plain_prediction, max_instances, &self.machine);
+                trials::estimate_trial_reads_and_time(app, plain_prediction, max_instances, &self.machine);
             sample_reads.set(reads);
             seconds
         };
@@ -293,7 +293,7 @@ impl AdvisedRun {
                         time_share: budget,
                         sample_reads: sample_reads.get(),
                     };
-                    none.insert(TrialRunner::with_first_reads(invocation, topology, threads, &wish)?)
+                    none.insert(TrialRunner::copy_first_reads_for_trials(invocation, topology, threads, &wish)?)
                 }
             };
             trials.run_trial(strategy)
@@ -309,7 +309,7 @@ fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut AtomicF
         "advice": advice,
         "in_words": text::describe_decision(advice),
     });
-    json_file::add_json_file_with_schema(path, json_file::schema::ADVICE_SCHEMA_NUMBER, &json, set)
+    json_file::add_json_file_with_schema_number(path, json_file::schema_numbers::ADVICE_SCHEMA_NUMBER, &json, set)
 }
 
 /// Tests the advisor on published run times (`--replay`) and prints the result: the time lost by its choices.

@@ -42,7 +42,7 @@ use crate::call::memory_limits;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::progress::UnitProgressDisplay;
 use crate::{aligned_files, command_line, counter_table, logging, machine_profile, multiqc, size_format};
-use outcome::{AlignOutcome, IndexPlacementResult, StageTimes};
+use outcome::{AlignOutcome, PlannedAndActualIndexPlacement, StageTimes};
 use scoring::ScoringAndReportOptions;
 
 /// Minimum memory for sorting (bytes): enough for one block of records and the merge buffers.
@@ -248,17 +248,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = AlignedOptions {
         temp_folder: Some(args.work_folder()),
         reference: CramReference::new(Some(args.reference.clone())),
-        max_slice_bytes: memory_limits::max_cram_slice_bytes(args.memory, args.threads),
+        max_slice_bytes: memory_limits::max_cram_slice_bytes_for_budget(args.memory, args.threads),
         ..AlignedOptions::default()
     };
     let (mut lanes, mut layouts) = lanes::group_files_into_lanes(&args.reads, args.interleaved, args.single, options)?;
     let mut groups = args.read_group.clone();
     lanes::leave_out_empty_lanes(&mut lanes, &mut layouts, &mut groups)?;
     let carried_tags = args.carried_tags(&lanes)?;
-    let groups = lanes::parse_read_groups(&lanes::complete_read_group_ids(&groups, &lanes)?, lanes.len())?;
+    let groups = lanes::parse_read_groups(&lanes::complete_read_groups_without_id(&groups, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
-    let measured =
-        machine_profile::read_profile(args.machine.as_deref(), &topology)?.map(|profile| node_measurements(&profile));
+    let measured = machine_profile::read_given_or_environment_profile(args.machine.as_deref(), &topology)?
+        .map(|profile| node_measurements(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
     let meter = Arc::new(ProgressCounters::default());
     let options = StreamOptions {
@@ -388,7 +388,7 @@ impl Args {
             memory_limits::available_memory_bytes(Path::new("/"))
                 .map_or(1 << 30, |free| (free / 4).max(MIN_SORT_MEMORY_BYTES))
         };
-        let memory = self.memory.map_or_else(free, memory_limits::cap_to_machine_memory);
+        let memory = self.memory.map_or_else(free, memory_limits::cap_memory_to_machine_total);
         if memory < MIN_SORT_MEMORY_BYTES {
             return Err(
                 memory_limits::too_little_memory_error(memory, MIN_SORT_MEMORY_BYTES, "sorting needs", None).into()
@@ -446,15 +446,15 @@ impl AlignRun<'_> {
             counters: self.counting.map(RunCounterRecorder::finish),
         };
         drop(self.progress);
-        if let Some(warning) = outcome.too_long_reads_warning() {
+        if let Some(warning) = outcome.format_too_long_reads_warning() {
             warn!("{warning}");
         }
         if let Some(path) = &self.args.json {
-            outcome.write_json(path, &mut set)?;
+            outcome.add_json_file_to_set(path, &mut set)?;
         }
         if let Some(prefix) = &self.args.multiqc {
-            let sections = multiqc::build_align_sections(&outcome.multiqc_row(sample));
-            multiqc::add_section_files(prefix, &sections, &mut set)?;
+            let sections = multiqc::build_align_sections(&outcome.to_multiqc_statistics(sample));
+            multiqc::add_multiqc_section_files(prefix, &sections, &mut set)?;
         }
         set.publish_all()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, AlignmentOutput::Stdout));
@@ -464,7 +464,7 @@ impl AlignRun<'_> {
     }
 
     /// Loads the index into the memory of the nodes, and logs where it is.
-    fn load_engine(&self) -> anyhow::Result<(LoadedIndex<GenumaEngine>, IndexPlacementResult)> {
+    fn load_engine(&self) -> anyhow::Result<(LoadedIndex<GenumaEngine>, PlannedAndActualIndexPlacement)> {
         let reference = &self.args.reference;
         let options = GenumaEngineOptions {
             carried_tags: Arc::clone(&self.carried_tags),
@@ -474,12 +474,8 @@ impl AlignRun<'_> {
         let index_bytes = fs::metadata(genuma::index_path(reference)).map_or(0, |file| file.len());
         let load = || GenumaEngine::load_index(reference, reference, options.clone(), self.threads);
         self.progress.unit_started("load", None);
-        let plan = choose_index_placement(
-            self.args.placement.into(),
-            &self.topology,
-            self.node_measurements.as_ref(),
-            index_bytes,
-        );
+        let measured = self.node_measurements.as_ref();
+        let plan = choose_index_placement(self.args.placement.into(), &self.topology, measured, index_bytes);
         let engine = LoadedIndex::load_with_placement(&plan.placement, load).map_err(|error| match error {
             index_placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
@@ -494,8 +490,9 @@ impl AlignRun<'_> {
         }
         let residence_matches_placement =
             observed.as_ref().ok().map(|found| residence_matches_placement(&plan.placement, found));
-        let placed = IndexPlacementResult { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
-        info!("{}", placed.format_placement_line());
+        let placed =
+            PlannedAndActualIndexPlacement { residence_matches_placement, plan, copies: observed.unwrap_or_default() };
+        info!("{}", placed.format_index_placement_line());
         if placed.residence_matches_placement == Some(false) {
             warn!(
                 "the index is not on the NUMA nodes that were chosen for it: alignments are the same, but may take longer; \

@@ -22,7 +22,7 @@ pub(crate) fn log_record_counts(lanes: &[Lane]) {
 /// Logs what [`log_record_counts`] does, but without warnings: the results have them ([`WarningTopic::IncompleteReads`]).
 ///
 /// [`WarningTopic::IncompleteReads`]: genuma_somatic::result_warnings::WarningTopic::IncompleteReads
-pub(crate) fn log_record_counts_without_warnings(lanes: &[Lane]) {
+pub(crate) fn log_record_counts_at_info_level(lanes: &[Lane]) {
     for (file, tally) in files_with_record_counts(lanes) {
         log_skipped_records(&file, tally);
         describe_missing_data(&file, tally).iter().for_each(|text| info!("{text}"));

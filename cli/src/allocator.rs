@@ -84,7 +84,7 @@ const KERNEL_SLACK_BYTES: u64 = 64 << 10;
 /// Reserves stack for the main thread while memory is available; ends the program with an error message if the limit on
 /// memory (`ulimit -v`) leaves too little. The kernel grows this stack on demand, and kills the program with SIGSEGV if
 /// the limit is then used up. The stacks of other threads are mapped when they start.
-pub(crate) fn reserve_main_stack() {
+pub(crate) fn reserve_main_thread_stack() {
     if let Some(limit) = getrlimit(Resource::As).current {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);

@@ -36,7 +36,7 @@ use tracing::{info, warn};
 
 use self::job::PreparedCall;
 use self::messages::{log_gene_counts, log_result, log_sample_properties, log_target_counts, log_warnings};
-use self::output_folder::{OutputFolder, clean_up_on_interruption};
+use self::output_folder::{OutputFolder, clean_up_folders_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
 use crate::forecast::input;
@@ -48,7 +48,7 @@ use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::SAM_PLATFORMS;
-use result_check::{BlockingWarningRule, WithheldResults};
+use result_check::{BlockingWarningRule, ResultsWithheldError};
 use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
@@ -328,9 +328,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     memory_limits::check_memory_budget(&job.resources, reference)?;
     why::check_memory_of_traces(&job, reference)?;
-    let folder = OutputFolder::open(&args.out)?;
+    let folder = OutputFolder::open_or_create(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
-    clean_up_on_interruption(&job.store.work_folder, &folder);
+    clean_up_folders_on_interruption(&job.store.work_folder, &folder);
 
     let outputs = disk_space::choose_scratch_bytes(&job.store.work_folder, args.scratch).and_then(|scratch| {
         job.resources.scratch = scratch;
@@ -342,13 +342,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let mut finished = job.run_call(&watched)?;
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
-        input_files.check_unchanged()?;
+        input_files.check_files_unchanged()?;
         let warnings =
             [warnings, check_headers_of_pipes(&job, &finished.genome, args.blocking_warning_rule())?].concat();
-        let warnings = result_check::check_call_result(&finished, warnings, args.blocking_warning_rule())?;
+        let warnings = result_check::collect_and_check_warnings(&finished, warnings, args.blocking_warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
-    aligned_files::log_record_counts_without_warnings(&job.lanes);
+    aligned_files::log_record_counts_at_info_level(&job.lanes);
     // An interruption can end here too, because its handler removes files in use. The handler's message must then be
     // the last one.
     let undivided = signals::enter_critical_section();
@@ -361,7 +361,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             log_result(outcome, &args.out, start);
         }
         Err(error) if work.keep_only_resumable() => {
-            let hint = match error.is::<WithheldResults>() {
+            let hint = match error.is::<ResultsWithheldError>() {
                 true => folder::withheld_results_hint(&job.store.work_folder),
                 false => folder::resume_hint(&job.store.work_folder),
             };
@@ -395,10 +395,10 @@ pub(crate) fn judge_and_write_distributed_call(
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let DistributedOutputOptions { out, options, warnings, rule } = outputs;
-    let _folder = OutputFolder::open(out)?;
+    let _folder = OutputFolder::open_or_create(out)?;
     let outputs = CallOutputs::create(out, options)?;
     let mut finished = judge()?;
-    let warnings = result_check::check_call_result(&finished, warnings, rule)?;
+    let warnings = result_check::collect_and_check_warnings(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_sample_properties(&outcome);
     log_warnings(&outcome.warnings);
@@ -481,7 +481,7 @@ fn check_inputs(
     result_check::check_no_blocking_warnings(&warnings, rule)?;
     log_warnings(&warnings);
     let Some(reference) = reference else {
-        result_check::check_no_logged_warnings(rule)?;
+        result_check::check_no_logged_warnings_if_strict(rule)?;
         return Ok((None, warnings));
     };
     if let Some(option) = &job.targets {
@@ -491,7 +491,7 @@ fn check_inputs(
     if let Some(gff) = &job.gff {
         log_gene_counts(gff, &gff.read_genes(&reference)?);
     }
-    result_check::check_no_logged_warnings(rule)?;
+    result_check::check_no_logged_warnings_if_strict(rule)?;
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 
@@ -533,8 +533,8 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         info!(
             "planned: k-mers counted in {}; about {}, {} of memory and {} in the work folder (see `genuma plan`)",
             format_count_with_noun(forecast.partitions.into(), "partition"),
-            format_duration(forecast.wall_s()),
-            size_format::format_bytes(forecast.peak_bytes()),
+            format_duration(forecast.total_wall_s()),
+            size_format::format_bytes(forecast.peak_memory_bytes()),
             size_format::format_bytes(forecast.scratch_bytes)
         );
     }

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     messages::log_warnings(&warnings);
     check_lanes_for_one_pass(&lanes)?;
-    let input_files = InputFileStates::from_lanes(&lanes, args.reference.as_deref())?;
+    let input_files = InputFileStates::record_lane_file_states(&lanes, args.reference.as_deref())?;
     let genome = args.reference.as_deref().map(Reference::read_fasta_file).transpose()?;
     let threads = command_line::threads_or_all_cpus(args.threads);
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgressDisplay::start());
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
     drop(progress);
-    input_files.check_unchanged()?;
+    input_files.check_files_unchanged()?;
     logging::print_result(format_results(&checked, &pairs, samples.tumour_names()))?;
     let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
@@ -159,16 +159,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             aligned: aligned_files::record_counts_to_json(&lanes),
             other_tumours: results().zip(samples.tumour_names()).skip(1).map(other).collect(),
         };
-        json_file::add_json_file_with_schema(
+        json_file::add_json_file_with_schema_number(
             path,
-            json_file::schema::CHECK_SCHEMA_NUMBER,
+            json_file::schema_numbers::CHECK_SCHEMA_NUMBER,
             &serde_json::to_value(&report)?,
             &mut set,
         )?;
     }
     if let Some(prefix) = &args.multiqc {
         let results: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
-        multiqc::add_section_files(
+        multiqc::add_multiqc_section_files(
             prefix,
             &multiqc::build_check_sections(samples.names(), &results, prefix),
             &mut set,

@@ -18,11 +18,11 @@ pub(crate) fn thread_count_parser() -> RangedI64ValueParser<u16> {
 }
 
 /// k-mer lengths of calls in bp: shorter k-mers are too rarely unique, longer ones do not fit in 64 bits.
-pub(crate) const KMER_LENGTHS: RangeInclusive<i64> = 17..=32;
+pub(crate) const ALLOWED_CALL_KMER_LENGTHS: RangeInclusive<i64> = 17..=32;
 
 /// Returns the parser of `-k`, the k-mer length of calls.
 pub(crate) fn call_kmer_length_parser() -> RangedI64ValueParser<u32> {
-    value_parser!(u32).range(KMER_LENGTHS)
+    value_parser!(u32).range(ALLOWED_CALL_KMER_LENGTHS)
 }
 
 /// Returns the requested number of threads, or else the number of CPUs that this process may use.

@@ -28,7 +28,7 @@ use genuma_work::publish::AtomicFileSet;
 use genuma_work::{folder, signals};
 
 use crate::{aligned_files, command_line, fpga, gpu, multiqc, size_format};
-use outputs::{CountOutcome, KmerOutput};
+use outputs::{CountOutcome, KmerOutputFile};
 use resume::ResumableCount;
 
 /// Memory of the process without the k-mer counter (bytes). Measured: 40 MiB with two threads and two files, rounded
@@ -175,8 +175,9 @@ impl Args {
     /// the process needs.
     fn kmer_count_params(&self, files: usize) -> Result<CountParams, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
-        let memory =
-            self.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
+        let memory = self
+            .memory
+            .map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_memory_to_machine_total);
         let reserve =
             BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64 + MEMORY_PER_FILE_BYTES * files as u64;
         let min_memory_bytes = reserve + 2 * min_memory_bytes(threads);
@@ -203,12 +204,12 @@ impl Args {
     /// the results of finished units are kept in a work folder until all is done. Without it, those of an interrupted
     /// run are removed.
     fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
-        let target = KmerOutput::from_path(&self.out)?;
+        let target = KmerOutputFile::choose_format_by_extension(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
         let options = AlignedOptions {
             pair_mates: false,
             reference: genome,
-            max_slice_bytes: memory_limits::max_cram_slice_bytes(self.memory, self.threads),
+            max_slice_bytes: memory_limits::max_cram_slice_bytes_for_budget(self.memory, self.threads),
             ..AlignedOptions::default()
         };
         let mut lanes = Vec::new();
@@ -230,7 +231,7 @@ impl Args {
         let devices = self.gpu.choose_counting_devices(&lanes, self.k, params.threads, params.memory_bytes)?;
         let devices = self.fpga.add_scatter_device(devices, self.k)?;
         let params = CountParams { devices, ..params };
-        let folder = resume::work_folder_of_count(&params.work_dir, &self.out);
+        let folder = resume::work_folder_path_of_count(&params.work_dir, &self.out);
         let outputs =
             [&self.out].into_iter().chain(&self.histogram).chain(&self.json).chain(&self.multiqc).map(PathBuf::as_path);
         let inputs = lanes.iter().flat_map(Lane::paths);
@@ -238,7 +239,7 @@ impl Args {
         if !self.resume {
             disk_space::check_free_space(
                 &params.work_dir,
-                disk_space::estimate_max_spill_bytes(&lanes, params.memory_bytes)?,
+                disk_space::estimate_max_kmer_spill_bytes(&lanes, params.memory_bytes)?,
             )?;
             folder::remove_interrupted_run(&folder)?;
             outputs::keep_finished_units_on_interruption(None);
@@ -258,21 +259,21 @@ impl Args {
     /// Counts the k-mers, or resumes an earlier count, and writes the results.
     fn count_and_write(
         &self,
-        target: &KmerOutput,
+        target: &KmerOutputFile,
         samples: &[NamedFiles],
         lanes: &[Lane],
         params: &CountParams,
         resumable: Option<&ResumableCount>,
     ) -> anyhow::Result<()> {
         let (start, progress, mut costs) = (Instant::now(), UnitProgressDisplay::start(), Vec::new());
-        let input_files = InputFileStates::from_lanes(lanes, None)?;
+        let input_files = InputFileStates::record_lane_file_states(lanes, None)?;
         let sorted = match resumable {
             Some(resumable) => {
                 resumable.count_kmers(samples.len(), lanes, params, self.min_count, &progress, &mut costs)?
             }
             None => self.count_kmers(samples.len(), lanes, params, &progress, &mut costs)?,
         };
-        input_files.check_unchanged()?;
+        input_files.check_files_unchanged()?;
         progress.unit_started("write", None);
         let clock = CostTimer::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
@@ -288,7 +289,7 @@ impl Args {
             outcome.add_kmer_spectrum_file(path, &mut set)?;
         }
         if let Some(path) = &self.json {
-            outcome.write_json(
+            outcome.add_json_file_to_set(
                 path,
                 samples,
                 aligned_files::record_counts_to_json(lanes),
@@ -297,7 +298,11 @@ impl Args {
             )?;
         }
         if let Some(prefix) = &self.multiqc {
-            multiqc::add_section_files(prefix, &multiqc::build_count_sections(outcome.multiqc_rows()), &mut set)?;
+            multiqc::add_multiqc_section_files(
+                prefix,
+                &multiqc::build_count_sections(outcome.to_multiqc_statistics_by_sample()),
+                &mut set,
+            )?;
         }
         set.publish_all()?;
         if resumable.is_none() {

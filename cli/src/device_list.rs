@@ -55,7 +55,7 @@ pub(crate) fn list_devices_for_display() -> DiscoveredDevices {
 
 /// Finds the OpenCL devices for use: they can be opened. The drivers are called in this process only if a child process
 /// has listed at least one device before.
-pub(crate) fn find_devices() -> DiscoveredDevices {
+pub(crate) fn find_devices_if_child_lists_any() -> DiscoveredDevices {
     let described = list_devices_for_display();
     if described.devices.is_empty() { described } else { genuma_gpu::find_devices() }
 }

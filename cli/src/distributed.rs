@@ -16,9 +16,9 @@ use genuma_storage::RunStore;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::command_line::KMER_LENGTHS;
+use crate::command_line::ALLOWED_CALL_KMER_LENGTHS;
 use crate::fingerprint::Fingerprint;
-use crate::json_file::{JsonOutput, schema};
+use crate::json_file::{JsonOutput, schema_numbers};
 
 /// Name of the object that holds the plan.
 pub(crate) const PLAN_OBJECT_NAME: &str = "plan.json";
@@ -89,14 +89,14 @@ impl DistributedPlan {
     ///
     /// # Errors
     /// A path is not UTF-8.
-    pub(crate) fn to_json(&self) -> anyhow::Result<Vec<u8>> {
+    pub(crate) fn to_checksummed_json(&self) -> anyhow::Result<Vec<u8>> {
         #[derive(Serialize)]
         struct ChecksummedPlan<'a> {
             #[serde(flatten)]
             plan: JsonOutput<&'a DistributedPlan>,
             checksum: String,
         }
-        let plan = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA_NUMBER, self);
+        let plan = JsonOutput::with_schema_number(schema_numbers::DISTRIBUTED_PLAN_SCHEMA_NUMBER, self);
         let checksum = compute_checksum(&serde_json::to_value(&plan)?);
         Ok(serde_json::to_vec_pretty(&ChecksummedPlan { plan, checksum })?)
     }
@@ -134,7 +134,7 @@ impl DistributedPlan {
         let plan: DistributedPlan = serde_json::from_value(value.clone())
             .with_context(|| format!("{entry}: is damaged; plan the call again"))?;
         // A key that no struct has would be lost, whatever its depth.
-        let written = JsonOutput::with_schema(schema::DISTRIBUTED_PLAN_SCHEMA_NUMBER, &plan);
+        let written = JsonOutput::with_schema_number(schema_numbers::DISTRIBUTED_PLAN_SCHEMA_NUMBER, &plan);
         if serde_json::to_value(&written)? != value {
             bail!("{entry}: has other keys than genuma {own} writes; plan the call again");
         }
@@ -160,7 +160,7 @@ impl DistributedPlan {
         if call.samples.names().len() != 2 || lanes.any(|lane| lane.sample > TUMOUR_SAMPLE) {
             return Some("its samples are not a normal and a tumour".to_owned());
         }
-        if !KMER_LENGTHS.contains(&i64::from(call.params.k)) {
+        if !ALLOWED_CALL_KMER_LENGTHS.contains(&i64::from(call.params.k)) {
             return Some(format!("k-mers of {} bp cannot be counted", call.params.k));
         }
         let is_valid = |(step, kind): (&StepPlan, StepKind)| {
@@ -193,7 +193,7 @@ impl DistributedPlan {
     /// # Errors
     /// The file has changed or is not the planned one, or its metadata cannot be read.
     pub(crate) fn check_input_unchanged(&self, role: &str, path: &Path) -> anyhow::Result<()> {
-        let now = Fingerprint::describe_file(role, path)?;
+        let now = Fingerprint::format_fingerprint_line_of_file(role, path)?;
         let then =
             |line: &&str| line.starts_with(&format!("{role} ")) && line.contains(&format!("{} of ", path.display()));
         let mut lines = self.call.fingerprint.lines();

@@ -25,7 +25,7 @@ pub(crate) struct ChildProgramFailed(pub u8);
 
 /// Converts an error of the reads crate: if a file cannot be read or used, the error is kept; any other error is a
 /// mistake in the list of files, a [`UsageError`].
-pub(crate) fn convert_lane_error(error: genuma_reads::Error) -> anyhow::Error {
+pub(crate) fn to_usage_error_unless_unreadable(error: genuma_reads::Error) -> anyhow::Error {
     match error {
         genuma_reads::Error::Read { .. } | genuma_reads::Error::File { .. } => error.into(),
         _ => UsageError(error.to_string()).into(),

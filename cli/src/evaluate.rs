@@ -73,7 +73,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         if let Some(kinds) = &kinds {
             json["kinds"] = serde_json::to_value(kinds)?;
         }
-        json_file::add_json_file_with_schema(path, json_file::schema::EVALUATION_SCHEMA_NUMBER, &json, &mut set)?;
+        json_file::add_json_file_with_schema_number(
+            path,
+            json_file::schema_numbers::EVALUATION_SCHEMA_NUMBER,
+            &json,
+            &mut set,
+        )?;
         set.publish_all()?;
     }
     logging::print_result(

@@ -39,7 +39,7 @@ impl ReadFileOptions {
     ///
     /// # Errors
     /// [`UsageError`] if `--reference` is given.
-    pub(crate) fn check_reference_not_given(&self, program: &str) -> Result<(), UsageError> {
+    pub(crate) fn check_no_reference_for_unknown_program(&self, program: &str) -> Result<(), UsageError> {
         match &self.reference {
             None => Ok(()),
             Some(path) => Err(UsageError(format!(
@@ -55,7 +55,7 @@ impl ReadFileOptions {
     /// # Errors
     /// [`UsageError`] for a command that genuma does not understand; other errors if a program, an index or a file is
     /// missing.
-    pub(crate) fn parse_command(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
+    pub(crate) fn parse_aligner_command(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
         let invocation = command_presets::parse_command(command).map_err(to_usage_error)?;
         let names_reads = invocation.reads != ReadFiles::Unnamed;
         if !names_reads && self.reads.is_empty() {

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context;
 
-use crate::report::markup::format_date;
+use crate::report::markup::format_date_and_time;
 
 /// Text that identifies a run: lines with genuma's version, parameters and input files. It does not contain threads and
 /// memory, because results do not depend on them.
@@ -32,7 +32,7 @@ impl Fingerprint {
     /// # Errors
     /// The file's metadata cannot be read.
     pub(crate) fn with_file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
-        let line = Fingerprint::describe_file(role, path)?;
+        let line = Fingerprint::format_fingerprint_line_of_file(role, path)?;
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "{line}");
         Ok(self)
@@ -42,7 +42,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// The file's metadata cannot be read.
-    pub(crate) fn describe_file(role: &str, path: &Path) -> anyhow::Result<String> {
+    pub(crate) fn format_fingerprint_line_of_file(role: &str, path: &Path) -> anyhow::Result<String> {
         let read_metadata = || -> std::io::Result<_> {
             let meta = fs::metadata(path)?;
             let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -52,8 +52,8 @@ impl Fingerprint {
         Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
-    /// Describes the difference of two lines of [`Fingerprint::describe_file`] for one file: its sizes or, if they are
-    /// equal, its modification times.
+    /// Describes the difference of two lines of [`Fingerprint::format_fingerprint_line_of_file`] for one file: its
+    /// sizes or, if they are equal, its modification times.
     pub(crate) fn describe_file_change(before: &str, now: &str) -> String {
         let parse = |line: &str| -> Option<(u64, u64)> {
             let (_, numbers) = line.rsplit_once(" of ")?;
@@ -63,7 +63,7 @@ impl Fingerprint {
         match (parse(before), parse(now)) {
             (Some((old, _)), Some((new, _))) if old != new => format!("its size was {old}, is {new} bytes"),
             (Some((_, old)), Some((_, new))) => {
-                format!("its modification time was {}, is {}", format_date(old), format_date(new))
+                format!("its modification time was {}, is {}", format_date_and_time(old), format_date_and_time(new))
             }
             _ => format!("it was {before}, is {now}"),
         }

@@ -12,7 +12,7 @@ use genuma_kmers::{
 use genuma_reads::{Lane, ReadEstimate};
 use tracing::{debug, info, warn};
 
-use crate::device_list::find_devices;
+use crate::device_list::find_devices_if_child_lists_any;
 use crate::errors::UsageError;
 use crate::report::markup::format_count_with_noun;
 
@@ -121,7 +121,7 @@ fn find_worthwhile_devices(kmers: u64, threads: usize, memory: u64) -> (String, 
         Ok(trial) => trial,
         Err(error) => return none(error.to_string()),
     };
-    let found = find_devices();
+    let found = find_devices_if_child_lists_any();
     let (mut names, mut devices, mut measured) = (Vec::new(), Vec::new(), Vec::new());
     for described in found.devices.iter().filter(|device| can_count_kmers(device)) {
         let opened = Device::open_whole_or_in_parts(described, &trial).and_then(|parts| {
@@ -162,7 +162,7 @@ fn can_count_kmers(device: &DeviceDescription) -> bool {
 /// or none of the requested ones can be opened, the list is empty and the text is the reason.
 fn find_named_devices(names: &[String]) -> anyhow::Result<(String, Devices)> {
     let trial = DeviceTestSettings::from_env().map_err(|error| UsageError(error.to_string()))?;
-    let found = find_devices();
+    let found = find_devices_if_child_lists_any();
     if found.devices.is_empty() {
         return Ok((found.missing.join("; "), Devices::default()));
     }

@@ -68,7 +68,7 @@ impl InputFileStates {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(crate) fn from_lanes<'a>(
+    pub(crate) fn record_lane_file_states<'a>(
         lanes: &'a [Lane],
         others: impl IntoIterator<Item = &'a Path>,
     ) -> anyhow::Result<InputFileStates> {
@@ -76,16 +76,16 @@ impl InputFileStates {
             LaneFiles::Aligned(aligned) => aligned.options.reference.path(),
             _ => None,
         });
-        InputFileStates::from_paths(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
+        InputFileStates::record_file_states(lanes.iter().flat_map(Lane::paths).chain(references).chain(others))
     }
 
     /// Records the states of the regular files among these files. Pipes and devices are left out.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(crate) fn from_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFileStates> {
+    pub(crate) fn record_file_states<'a>(paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<InputFileStates> {
         let mut states = InputFileStates::default();
-        states.record_further_files(paths)?;
+        states.record_further_file_states(paths)?;
         Ok(states)
     }
 
@@ -94,7 +94,10 @@ impl InputFileStates {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(crate) fn record_further_files<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) -> anyhow::Result<()> {
+    pub(crate) fn record_further_file_states<'a>(
+        &mut self,
+        paths: impl Iterator<Item = &'a Path>,
+    ) -> anyhow::Result<()> {
         for path in paths {
             if !self.0.iter().any(|file| file.path == path)
                 && let Some(state) = regular_file_state(path)?
@@ -111,7 +114,7 @@ impl InputFileStates {
     ///
     /// # Errors
     /// A file was changed or replaced, or cannot be read.
-    pub(crate) fn check_unchanged(&self) -> anyhow::Result<()> {
+    pub(crate) fn check_files_unchanged(&self) -> anyhow::Result<()> {
         for RecordedFile { path, state, crc } in &self.0 {
             let now = regular_file_state(path)?;
             let is_unchanged = match now {
@@ -194,21 +197,23 @@ mod tests {
             let path = folder.path().join(format!("reference_{number}"));
             let content = [head, &b"ACGT\n".repeat(200_000)].concat();
             fs::write(&path, &content).expect("a file");
-            let states = InputFileStates::from_paths([path.as_path()].into_iter()).expect("a file");
+            let states = InputFileStates::record_file_states([path.as_path()].into_iter()).expect("a file");
             let modified = fs::metadata(&path).and_then(|found| found.modified()).expect("a time");
             // File systems count time in steps of some milliseconds.
             std::thread::sleep(Duration::from_millis(30));
             fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("permissions");
             fs::hard_link(&path, folder.path().join(format!("link_{number}"))).expect("a link");
-            states.check_unchanged().expect("the content is the same");
+            states.check_files_unchanged().expect("the content is the same");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("permissions");
             let file = File::options().write(true).open(&path).expect("a file");
             file.write_all_at(b"N", content.len() as u64 - 3).expect("written");
             file.set_modified(modified).expect("a time");
-            assert!(states.check_unchanged().expect_err("changed").to_string().contains("was changed or replaced"));
+            assert!(
+                states.check_files_unchanged().expect_err("changed").to_string().contains("was changed or replaced")
+            );
             file.write_all_at(b"G", content.len() as u64 - 3).expect("written");
             file.set_modified(modified).expect("a time");
-            states.check_unchanged().expect("the content is the same again");
+            states.check_files_unchanged().expect("the content is the same again");
         }
     }
 }

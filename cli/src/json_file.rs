@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// Schema numbers of the JSON outputs. Raise the number of an output when its keys change in a way that breaks
 /// programs that read it: a key is removed or renamed, or a value changes its type or meaning.
-pub(crate) mod schema {
+pub(crate) mod schema_numbers {
     /// Schema number of the output of `genuma machine advise --json`.
     pub(crate) const ADVICE_SCHEMA_NUMBER: u32 = 1;
     /// Schema number of the output of `genuma align --json`.
@@ -45,19 +45,19 @@ pub(crate) struct JsonOutput<T> {
 
 impl<T: Serialize> JsonOutput<T> {
     /// Wraps `content`, which must serialise as a JSON object, and adds its schema number.
-    pub(crate) fn with_schema(schema: u32, content: T) -> Self {
+    pub(crate) fn with_schema_number(schema: u32, content: T) -> Self {
         JsonOutput { schema, content }
     }
 }
 
 /// Adds an indented JSON file to `set`: `content`, a struct or an object, with its schema number.
-pub(crate) fn add_json_file_with_schema(
+pub(crate) fn add_json_file_with_schema_number(
     path: &Path,
     schema: u32,
     content: &impl Serialize,
     set: &mut AtomicFileSet,
 ) -> anyhow::Result<()> {
-    add_json_file(path, &JsonOutput::with_schema(schema, content), set)
+    add_json_file(path, &JsonOutput::with_schema_number(schema, content), set)
 }
 
 /// Adds a file with `value` as indented JSON to `set`.

@@ -15,9 +15,9 @@ const MAX_KMER_SHARE_OF_READ: f64 = 0.6;
 /// minimum length and are too few to cover a change.
 const MIN_READ_BP: u64 = 30;
 
-/// Returns the length of k-mers: `given`, or the length that fits the mean read length ([`kmer_length_for_reads`]),
-/// with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from pipes, whose length is unknown, get the
-/// default length.
+/// Returns the length of k-mers: `given`, or the length that fits the mean read length
+/// ([`kmer_length_for_mean_read_length`]), with a warning if it is shorter than [`DEFAULT_KMER_LENGTH`]. Reads from
+/// pipes, whose length is unknown, get the default length.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -29,7 +29,7 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> anyhow::
     if reads == 0 {
         return Ok((DEFAULT_KMER_LENGTH, None));
     }
-    let (k, mean) = (kmer_length_for_reads(bases as f64 / reads as f64), bases / reads);
+    let (k, mean) = (kmer_length_for_mean_read_length(bases as f64 / reads as f64), bases / reads);
     let withholds_results = mean < MIN_READ_BP;
     let message = match withholds_results {
         true => format!(
@@ -51,7 +51,7 @@ pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> anyhow::
 
 /// Returns the length of k-mers for reads of this mean length in bases: the largest odd number that is at most 0.6 of
 /// the mean length, but at least 17 and at most 31.
-pub(crate) fn kmer_length_for_reads(read_bases: f64) -> u32 {
+pub(crate) fn kmer_length_for_mean_read_length(read_bases: f64) -> u32 {
     let most = (read_bases * MAX_KMER_SHARE_OF_READ) as u32;
     let odd = if most.is_multiple_of(2) { most.saturating_sub(1) } else { most };
     odd.clamp(MIN_KMER_LENGTH, DEFAULT_KMER_LENGTH)
@@ -59,12 +59,12 @@ pub(crate) fn kmer_length_for_reads(read_bases: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::kmer_length_for_reads;
+    use super::kmer_length_for_mean_read_length;
 
     #[test]
     fn short_reads_get_short_odd_kmers() {
         for (read, k) in [(20.0, 17), (28.0, 17), (36.0, 21), (50.0, 29), (52.0, 31), (75.0, 31), (150.0, 31)] {
-            assert_eq!(kmer_length_for_reads(read), k, "{read}");
+            assert_eq!(kmer_length_for_mean_read_length(read), k, "{read}");
         }
     }
 }

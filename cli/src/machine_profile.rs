@@ -22,7 +22,7 @@ pub(crate) fn profile_path_from_environment() -> Option<PathBuf> {
 /// # Errors
 /// The file does not exist or is no profile; or the profile was measured while other programs used the machine, and
 /// `force` is not set.
-pub(crate) fn read_profile_of_idle_machine(
+pub(crate) fn read_idle_profile_if_matching(
     path: &Path,
     topology: &Topology,
     force: bool,
@@ -38,7 +38,10 @@ pub(crate) fn read_profile_of_idle_machine(
 ///
 /// # Errors
 /// The file does not exist or is no profile.
-pub(crate) fn read_profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
+pub(crate) fn read_given_or_environment_profile(
+    path: Option<&Path>,
+    topology: &Topology,
+) -> anyhow::Result<Option<MachineProfile>> {
     let Some(path) = path.map(Path::to_path_buf).or_else(profile_path_from_environment) else { return Ok(None) };
     Ok(discard_mismatched_profile(MachineProfile::read_file(&path)?, &path, topology))
 }
@@ -68,7 +71,11 @@ fn discard_mismatched_profile(profile: MachineProfile, path: &Path, topology: &T
 ///
 /// # Errors
 /// The file does not exist, is no profile, describes another machine, or was measured under load.
-pub(crate) fn load_matching_profile(path: &Path, topology: &Topology, force: bool) -> anyhow::Result<MachineProfile> {
+pub(crate) fn require_matching_idle_profile(
+    path: &Path,
+    topology: &Topology,
+    force: bool,
+) -> anyhow::Result<MachineProfile> {
     let profile = MachineProfile::read_file(path)?;
     check_load(&profile, path, force)?;
     match describe_mismatch(&profile, topology) {

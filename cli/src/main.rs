@@ -130,7 +130,7 @@ fn has_argument(command: &clap::Command, matches: &ArgMatches, id: &str) -> bool
 }
 
 fn main() -> ExitCode {
-    allocator::reserve_main_stack();
+    allocator::reserve_main_thread_stack();
     if let Some(done) = device_list::list_devices_if_child() {
         return done;
     }

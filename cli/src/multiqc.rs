@@ -145,7 +145,7 @@ impl Column {
 ///
 /// # Errors
 /// A file cannot be written.
-pub(crate) fn add_section_files(
+pub(crate) fn add_multiqc_section_files(
     prefix: &Path,
     sections: &[MultiqcSection],
     set: &mut AtomicFileSet,

@@ -21,7 +21,7 @@ use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::text;
-use crate::kmer_length::{choose_kmer_length, kmer_length_for_reads};
+use crate::kmer_length::{choose_kmer_length, kmer_length_for_mean_read_length};
 use crate::read_layout::ReadLayoutOptions;
 use crate::{command_line, gpu, size_format};
 
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }
     let runs: Vec<EarlierRun> = args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?;
-    text::print_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
+    text::print_and_write_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
 }
 
 impl Args {
@@ -160,7 +160,7 @@ impl Args {
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
-            let k = self.k.unwrap_or_else(|| kmer_length_for_reads(read_length as f64));
+            let k = self.k.unwrap_or_else(|| kmer_length_for_mean_read_length(read_length as f64));
             let [tumour, normal] = depths.map(|depth| (genome as f64 * depth) as u64);
             let bases = [normal, tumour];
             let bytes = bases.map(|n| (n as f64 * MEASURED_RATES.gzip_bytes_per_base) as u64);

@@ -21,7 +21,7 @@ use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use tracing::{info, warn};
 
 use crate::device_list;
-use crate::json_file::{JsonOutput, schema};
+use crate::json_file::{JsonOutput, schema_numbers};
 use crate::progress::MeasurementProgressDisplay;
 use crate::{logging, report};
 use machine_load::CpuPressureMeter;
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Other programs use the machine and `force` is not set; or the machine cannot be measured.
 fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let topology = Sysfs::new().topology()?;
-    let load = machine_load::describe_load(Path::new("/"), topology.cpus.len());
+    let load = machine_load::describe_current_load(Path::new("/"), topology.cpus.len());
     match &load {
         Some(load) if force => warn!(
             "other programs use the machine ({load}): latencies will be too high and bandwidths too low, and the profile is marked"
@@ -136,7 +136,7 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let pressure = CpuPressureMeter::start();
     let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
     profile.load = load.or_else(|| {
-        let load = pressure.describe_load()?;
+        let load = pressure.describe_load_since_start()?;
         warn!("other programs used the machine meanwhile ({load}), so the profile is marked: measure again when it is idle");
         Some(load)
     });
@@ -148,7 +148,7 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
 
 /// Measures the OpenCL devices. Also returns the reasons why devices could not be measured.
 fn measure_devices() -> (Vec<DeviceProfile>, Vec<String>) {
-    let found = device_list::find_devices();
+    let found = device_list::find_devices_if_child_lists_any();
     let (mut devices, mut missing) = (Vec::new(), found.missing);
     for described in &found.devices {
         let opened = Device::open_whole_or_in_parts(described, &DeviceTestSettings::default());
@@ -193,7 +193,10 @@ fn print_placement_check(json: bool) -> anyhow::Result<()> {
     let text = if json {
         format!(
             "{}\n",
-            serde_json::to_string_pretty(&JsonOutput::with_schema(schema::PLACEMENT_CHECK_SCHEMA_NUMBER, &report))?
+            serde_json::to_string_pretty(&JsonOutput::with_schema_number(
+                schema_numbers::PLACEMENT_CHECK_SCHEMA_NUMBER,
+                &report
+            ))?
         )
     } else {
         report.to_string()

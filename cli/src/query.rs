@@ -119,7 +119,7 @@ fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
 }
 
 /// Opens a dictionary of k-mer counts. Returns the dictionary and its note.
-pub(crate) fn open_dictionary(path: &Path) -> anyhow::Result<(Dictionary, TableNote)> {
+pub(crate) fn open_dictionary_with_note(path: &Path) -> anyhow::Result<(Dictionary, TableNote)> {
     let dictionary = Dictionary::open(path)?;
     let note = TableNote::parse_note(dictionary.note())
         .filter(|note| note.k == dictionary.k() && [0, note.samples.len()].contains(&dictionary.num_samples()))
@@ -132,7 +132,7 @@ fn look_up_in_dictionary(args: &Args, mut out: impl Write) -> anyhow::Result<()>
         let what = "--cache is for tables: a dictionary is in memory as a whole";
         return Err(UsageError(format!("{}: {what}", args.table.display())).into());
     }
-    let (dictionary, note) = open_dictionary(&args.table)?;
+    let (dictionary, note) = open_dictionary_with_note(&args.table)?;
     let mut sequences = open_sequences(args)?;
     let num_samples = dictionary.num_samples();
     let columns = if num_samples == 0 { PRESENCE_COLUMN.to_owned() } else { note.samples.join("\t") };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use genuma_reads::umi::MIN_UMI_BASES;
 use genuma_reads::{AlignedOptions, Lane, MateLayout, ReadStructure, ReadStructures};
 
-use crate::errors::{UsageError, convert_lane_error};
+use crate::errors::{UsageError, to_usage_error_unless_unreadable};
 use crate::first_reads::warn_of_phred64_and_mate_files;
 
 /// How the reads of all samples are stored.
@@ -27,11 +27,12 @@ pub(crate) struct ReadLayoutOptions {
     normal_umi: Vec<ReadStructure>,
 }
 
-/// Which option gives the read structures of a sample: that of the normal (`--normal-umi`, by default `--umi`), or that
-/// of tumours (`--umi`).
+/// Which option gives the read structures of a sample: that of the normal, or that of tumours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadStructureSource {
+pub(crate) enum ReadStructureOption {
+    /// `--normal-umi`, or `--umi` if it is not given.
     Normal,
+    /// `--umi`.
     Tumour,
 }
 
@@ -49,7 +50,7 @@ impl ReadLayoutOptions {
     pub(crate) fn open_lanes(
         &self,
         sample: u8,
-        role: ReadStructureSource,
+        role: ReadStructureOption,
         files: &[PathBuf],
         options: &AlignedOptions,
     ) -> anyhow::Result<Vec<Lane>> {
@@ -59,7 +60,8 @@ impl ReadLayoutOptions {
             _ => MateLayout::Pairs,
         };
         let structures = self.read_structures(role)?;
-        let lanes = Lane::group_files_into_lanes(sample, files, layout, options).map_err(convert_lane_error)?;
+        let lanes =
+            Lane::group_files_into_lanes(sample, files, layout, options).map_err(to_usage_error_unless_unreadable)?;
         let fastq = lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths);
         warn_of_phred64_and_mate_files(fastq, layout == MateLayout::Single);
         Ok(match structures {
@@ -69,9 +71,9 @@ impl ReadLayoutOptions {
     }
 
     /// Returns the read structures of a sample; `None` if no UMIs are given.
-    fn read_structures(&self, role: ReadStructureSource) -> Result<Option<ReadStructures>, UsageError> {
+    fn read_structures(&self, role: ReadStructureOption) -> Result<Option<ReadStructures>, UsageError> {
         let (option, given) = match role {
-            ReadStructureSource::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
+            ReadStructureOption::Normal if !self.normal_umi.is_empty() => ("--normal-umi", &self.normal_umi),
             _ => ("--umi", &self.umi),
         };
         let structures = match &given[..] {

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     {
         return placed::run_placed_command(args);
     }
-    let invocation = args.read_args.parse_command(&args.command)?;
+    let invocation = args.read_args.parse_aligner_command(&args.command)?;
     let out = args.output_path(&invocation)?;
     refuse_binary_output(out.as_deref())?;
     invocation.check_program_and_index_exist()?;
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &plan.cpu_slots,
         summary,
     };
-    outcome.warn_about_placement();
+    outcome.warn_of_wrong_placement();
     warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
     outcome.publish_and_log_results(args.json.as_deref(), out.as_deref(), set)
 }
@@ -175,7 +175,7 @@ fn choose_strategy(
     threads: usize,
 ) -> anyhow::Result<(Strategy, String)> {
     let (strategy, why) = match word {
-        "auto" => advise::choose_strategy(invocation, topology, threads)?,
+        "auto" => advise::choose_auto_strategy(invocation, topology, threads)?,
         word => parse_strategy(word)?,
     };
     RunPlan::check_aligner_allows_several_instances(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;

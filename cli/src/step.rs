@@ -14,7 +14,7 @@ use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
-use crate::call::provenance::describe_file;
+use crate::call::provenance::describe_input_file;
 use crate::call::result_check::BlockingWarningRule;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
@@ -176,14 +176,14 @@ fn run_task(
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
-    let rule = BlockingWarningRule::from_options(args.force, args.strict);
+    let rule = BlockingWarningRule::from_force_and_strict(args.force, args.strict);
     if args.signatures.is_some() && plan.call.reference.is_none() {
         return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
     }
     let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
     let mut provenance = plan.provenance.clone();
     if let Some(path) = &args.signatures {
-        provenance.inputs.push(describe_file("signatures", path)?);
+        provenance.inputs.push(describe_input_file("signatures", path)?);
     }
     let job = CallJob {
         panel: plan.call.panel.clone(),

@@ -22,7 +22,7 @@ use genuma_work::publish::AtomicFileSet;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
-use crate::count::outputs::{KmerOutput, keep_finished_units_on_interruption, kmer_table_spec};
+use crate::count::outputs::{KmerOutputFile, keep_finished_units_on_interruption, kmer_table_spec};
 use crate::errors::{UsageError, require_existing_folder};
 use crate::table_note::{TableDerivation, TableNote};
 use crate::{command_line, size_format};
@@ -202,7 +202,7 @@ impl CombineArgs {
         }
         let tables = open_tables(&self.tables, self.resources)?;
         let counts_of_first = counts == CountMode::First && operation != SetOperation::Union;
-        if counts.needs_equal_samples() && !counts_of_first {
+        if counts.needs_equal_num_samples() && !counts_of_first {
             check_same_samples(&tables)?;
         }
         let mut starts = vec![0];
@@ -244,7 +244,7 @@ impl CombineArgs {
     ) -> anyhow::Result<Vec<String>> {
         let names = match counts {
             CountMode::Columns => column_names(tables),
-            CountMode::Samples => vec![TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned()],
+            CountMode::Samples => vec![TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES.to_owned()],
             _ => {
                 let first = &tables[0].note.samples;
                 let same = counts_of_first || tables.iter().all(|table| table.note.samples == *first);
@@ -340,8 +340,9 @@ impl ResourceArgs {
     /// The memory is too small.
     fn usable_memory_bytes(self, tables: usize, page_bytes: u64) -> Result<u64, UsageError> {
         let threads = command_line::threads_or_all_cpus(self.threads);
-        let memory =
-            self.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
+        let memory = self
+            .memory
+            .map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_memory_to_machine_total);
         let reserve = BASE_MEMORY_BYTES + MEMORY_PER_THREAD_BYTES * threads as u64;
         let min_memory_bytes = reserve + (16 << 20) + 2 * page_bytes;
         if memory < min_memory_bytes {
@@ -426,8 +427,11 @@ fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: Co
     let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
     let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
     let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
-    let counts =
-        if added.is_some() { TableDerivation::COUNTS_ARE_NUM_SAMPLES.to_owned() } else { counts.count_mode_name() };
+    let counts = if added.is_some() {
+        TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES.to_owned()
+    } else {
+        counts.count_mode_name()
+    };
     let samples = added.unwrap_or(num_samples as u64);
     TableDerivation { operation: operation.subcommand_name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
@@ -465,7 +469,7 @@ impl CombineJob<'_> {
     fn run(self) -> anyhow::Result<()> {
         let start = Instant::now();
         let CombineJob { tables, rule, note, out, resources: means } = self;
-        let target = KmerOutput::from_path(out)?;
+        let target = KmerOutputFile::choose_format_by_extension(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         require_existing_folder(folder, &folder.display().to_string())?;
         for table in &tables {
@@ -485,7 +489,7 @@ impl CombineJob<'_> {
             ..kmer_table_spec(&note, all)?
         };
         let feed = KmerRangeQueue::with_allocated_slots(&scans, &steps, range_slots_for_threads(threads))?;
-        let ((), done) = write::write_output(&target, &note, spec, |out| {
+        let ((), done) = write::create_output_and_run_writers(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..NUM_READING_THREADS {
                     std::thread::Builder::new()
@@ -534,7 +538,7 @@ fn combine_ranges(
     let mut merger = TableMerger::default();
     let mut entries: Vec<KmerCountBatch> = vec![KmerCountBatch::default(); scans.len()];
     let mut ranges = vec![0..0; scans.len()];
-    while let Some((number, slot)) = feed.next_range() {
+    while let Some((number, slot)) = feed.wait_for_next_range() {
         let unpacked = slot.and_then(|slot| {
             let KmerRange { low, high, table_pages: ref shares } = slot.kmer_range;
             for (table, scan) in scans.iter().enumerate() {

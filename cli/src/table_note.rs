@@ -28,8 +28,8 @@ pub(crate) struct TableNote {
 pub(crate) struct TableDerivation {
     /// The set operation: `union`, `intersect` and so on.
     pub(crate) operation: String,
-    /// How counts were combined, such as `sum`; [`TableDerivation::COUNTS_ARE_NUM_SAMPLES`] if each count is the number
-    /// of samples that have the k-mer.
+    /// How counts were combined, such as `sum`; [`TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES`] if each count is the
+    /// number of samples that have the k-mer.
     pub(crate) counts: String,
     /// Number of input tables.
     pub(crate) tables: u64,
@@ -39,7 +39,7 @@ pub(crate) struct TableDerivation {
 
 impl TableDerivation {
     /// Value of `counts` if each count in the table is the number of samples that have the k-mer.
-    pub(crate) const COUNTS_ARE_NUM_SAMPLES: &str = "samples";
+    pub(crate) const COUNTS_VALUE_FOR_NUM_SAMPLES: &str = "samples";
 }
 
 impl TableNote {
@@ -59,7 +59,7 @@ impl TableNote {
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
         self.made
             .as_ref()
-            .filter(|made| made.counts == TableDerivation::COUNTS_ARE_NUM_SAMPLES)
+            .filter(|made| made.counts == TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES)
             .map(|made| made.samples)
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn only_counts_of_samples_are_a_panel() {
         let mut note = TableNote::for_counted_table(31, 1, 0, vec!["samples".into()]);
         assert_eq!(note.num_panel_samples(), None);
-        for (counts, panel) in [("sum", None), (TableDerivation::COUNTS_ARE_NUM_SAMPLES, Some(7))] {
+        for (counts, panel) in [("sum", None), (TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES, Some(7))] {
             let (operation, counts) = ("union".to_owned(), counts.to_owned());
             note.made = Some(TableDerivation { operation, counts, tables: 5, samples: 7 });
             let read = TableNote::parse_note(&serde_json::to_vec(&note).unwrap()).unwrap();

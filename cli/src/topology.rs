@@ -10,7 +10,7 @@ use genuma_machine::{Topology, TopologySource};
 use genuma_work::publish::AtomicFile;
 use serde::Serialize;
 
-use crate::json_file::{JsonOutput, schema};
+use crate::json_file::{JsonOutput, schema_numbers};
 use crate::{device_list, logging, size_format};
 
 /// Show the NUMA nodes, CPUs, caches and memory of a machine.
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = match args.json {
         true => format!(
             "{}\n",
-            serde_json::to_string_pretty(&JsonOutput::with_schema(
-                schema::TOPOLOGY_SCHEMA_NUMBER,
+            serde_json::to_string_pretty(&JsonOutput::with_schema_number(
+                schema_numbers::TOPOLOGY_SCHEMA_NUMBER,
                 TopologyJson { topology, devices: found }
             ))?
         ),
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn devices_table(found: &DiscoveredDevices) -> String {
     let mut text = String::from("\ndevices\n");
     for device in &found.devices {
-        text += &format!("  {}\n", format_device_line(device));
+        text += &format!("  {}\n", format_opencl_device_line(device));
     }
     for missing in &found.missing {
         text += &format!("  {missing}\n");
@@ -91,7 +91,7 @@ fn devices_table(found: &DiscoveredDevices) -> String {
 }
 
 /// Describes an OpenCL device in one line.
-pub(crate) fn format_device_line(device: &DeviceDescription) -> String {
+pub(crate) fn format_opencl_device_line(device: &DeviceDescription) -> String {
     let DeviceDescription { number, name, kind, driver, global_memory_bytes: memory, compute_units: units, .. } =
         device;
     let kind = match kind {

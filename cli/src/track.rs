@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use crate::errors::UsageError;
 use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
-use crate::read_layout::{ReadLayoutOptions, ReadStructureSource};
+use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 use crate::{aligned_files, command_line, json_file, logging, size_format};
 
 /// Track known variants in later samples: relapse, residual disease.
@@ -104,12 +104,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let TrackRequest { mut job, num_filtered, text } = args.build_request()?;
     let progress = UnitProgressDisplay::start();
-    let input_files = InputFileStates::from_lanes(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
+    let input_files =
+        InputFileStates::record_lane_file_states(&job.lanes, [job.reference.as_path(), args.calls.as_path()])?;
     let tracking = job.track_changes(&progress).map_err(|error| match error {
         genuma_track::Error::Record { .. } => anyhow!("{}: {error}", args.calls.display()),
         other => other.into(),
     })?;
-    input_files.check_unchanged()?;
+    input_files.check_files_unchanged()?;
     drop(progress);
     let table = table::render_tracking_table(&tracking);
     let mut set = AtomicFileSet::default();
@@ -118,11 +119,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         value["command"] = command_line::quoted_command_line().into();
         value["left_out_by_filter"] = num_filtered.into();
         value["aligned"] = aligned_files::record_counts_to_json(&job.lanes);
-        json_file::add_json_file_with_schema(path, json_file::schema::TRACK_SCHEMA_NUMBER, &value, &mut set)?;
+        json_file::add_json_file_with_schema_number(
+            path,
+            json_file::schema_numbers::TRACK_SCHEMA_NUMBER,
+            &value,
+            &mut set,
+        )?;
     }
     match &args.out {
         Some(path) if annotated_vcf::is_vcf_path(path) => {
-            annotated_vcf::add_vcf_file(path, &annotated_vcf::render_annotated_vcf(&text, &tracking), &mut set)?;
+            annotated_vcf::add_vcf_file(
+                path,
+                &annotated_vcf::render_vcf_with_tracking_results(&text, &tracking),
+                &mut set,
+            )?;
         }
         Some(path) => {
             use std::io::Write as _;
@@ -217,7 +227,7 @@ impl Args {
         let mut lanes = Vec::new();
         for (number, (_, files)) in (0u8..).zip(&samples) {
             let role =
-                if normal == Some(number.into()) { ReadStructureSource::Normal } else { ReadStructureSource::Tumour };
+                if normal == Some(number.into()) { ReadStructureOption::Normal } else { ReadStructureOption::Tumour };
             lanes.extend(self.open_lanes(number, role, files)?);
         }
         leave_out_empty_lanes(&mut lanes)?;
@@ -256,7 +266,7 @@ impl Args {
 
     /// Opens the lanes of one sample. `number` is the number of the sample; `role` selects the option with its read
     /// structures.
-    fn open_lanes(&self, number: u8, role: ReadStructureSource, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
+    fn open_lanes(&self, number: u8, role: ReadStructureOption, files: &[PathBuf]) -> anyhow::Result<Vec<Lane>> {
         let genome = CramReference::new(Some(self.reference.clone()));
         let options = AlignedOptions {
             pair_mates: !self.layout.has_single_reads(),

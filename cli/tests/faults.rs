@@ -14,7 +14,7 @@ use std::path::Path;
 
 use common::{data, genuma, installed, names, scratch, text};
 use genuma_faults::campaign_plan::{
-    CampaignLimits, FaultTrial, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+    FaultTrial, TrialLimitsPerTestCase, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
 };
 use genuma_faults::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use genuma_faults::fault_test_runner::FaultTestRunner;
@@ -52,7 +52,7 @@ fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> 
     let mut bench = FaultTestRunner::create(program, folder, &cases).expect("a bench");
     let mut tally = CampaignTally::default();
     for case in cases {
-        let extent = CampaignLimits { max_trials_per_fault: 100, regions: 20, pairs: 4 };
+        let extent = TrialLimitsPerTestCase { max_trials_per_fault: 100, regions: 20, pairs: 4 };
         let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
             if let Some(judged) = run_trial_with_errors_as_violations(&trial, &mut bench, case) {
@@ -147,7 +147,7 @@ fn the_summary_of_a_call_is_renamed_last() {
     let folder = scratch("renames");
     let [out, work] = ["out", "work"].map(|name| folder.join(name));
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let shim = FaultShim::write_library_into(&folder).expect("a library");
+    let shim = FaultShim::write_shim_into_folder(&folder).expect("a library");
     let call = |at: Option<u64>| {
         let mut command = genuma();
         command.args(data().call_with(&out, &["--resume", "--threads", "2", "--work", text(&work)]));

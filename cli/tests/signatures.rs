@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use genuma_faults::test_inputs::signature_matrix;
+use genuma_faults::test_inputs::format_test_signature_matrix;
 
 use crate::common::{Data, data, run, scratch, summary, text};
 use crate::schema::assert_fits;
@@ -13,7 +13,7 @@ use crate::schema::assert_fits;
 fn exposures_are_in_the_summary_and_the_report() {
     let folder = scratch("signatures");
     let matrix = folder.join("made.txt");
-    fs::write(&matrix, signature_matrix()).expect("a file");
+    fs::write(&matrix, format_test_signature_matrix()).expect("a file");
     let size = ["--genome-length", "400000", "--contigs", "1", "--seed", "5"];
     let pair =
         Data::simulate("signature-pair", &[&size[..], &["--snvs", "540", "--indels", "0", "--svs", "0"]].concat());
@@ -50,7 +50,7 @@ fn exposures_are_in_the_summary_and_the_report() {
 fn few_snvs_have_no_exposures() {
     let folder = scratch("few-snvs");
     let (matrix, out) = (folder.join("made.txt"), folder.join("calls"));
-    fs::write(&matrix, signature_matrix()).expect("a file");
+    fs::write(&matrix, format_test_signature_matrix()).expect("a file");
     run(data().call_with(&out, &["--threads", "2", "--signatures", text(&matrix)])).assert_success();
     let summary = summary(&out);
     assert_fits("summary", &summary);
@@ -66,7 +66,7 @@ fn few_snvs_have_no_exposures() {
 fn malformed_matrices_are_refused_before_the_call() {
     let folder = scratch("malformed-matrix");
     let out = folder.join("calls");
-    let whole = signature_matrix();
+    let whole = format_test_signature_matrix();
     for (content, fault) in [
         (whole.lines().take(96).collect::<Vec<_>>().join("\n"), "the context T[T>G]T is missing"),
         (whole.replacen("0.0625", "-0.0625", 1), "-0.0625 is not a probability"),

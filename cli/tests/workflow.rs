@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
-use genuma_faults::test_inputs::signature_matrix;
+use genuma_faults::test_inputs::format_test_signature_matrix;
 use serde_json::Value;
 
 fn text(path: &Path) -> String {
@@ -84,7 +84,7 @@ fn write_gff_and_signatures(folder: &Path) -> [String; 2] {
         feature("CDS", "Parent=transcript:T1"),
     ];
     fs::write(&gff, format!("##gff-version 3\n{}", features.concat())).expect("a file");
-    fs::write(&signatures, signature_matrix()).expect("a file");
+    fs::write(&signatures, format_test_signature_matrix()).expect("a file");
     [text(&gff), text(&signatures)]
 }
 

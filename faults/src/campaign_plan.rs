@@ -66,7 +66,7 @@ impl FaultTrial {
             FaultTrial::Damage { file, damage_kind, at } => {
                 let whole = bench.read_input_file(file)?;
                 let sealed = case.checksummed_files.contains(&file.as_str());
-                match damage_kind.apply_damage(&whole, *at) {
+                match damage_kind.apply_damage_to_content(&whole, *at) {
                     Some(bytes) => Ok(Some(bench.run_with_damaged_input(case, file, &bytes, sealed)?)),
                     None => Ok(None),
                 }
@@ -122,7 +122,7 @@ impl FromStr for FaultTrial {
 
 /// How many trials of each sort a campaign makes with each test case.
 #[derive(Debug, Clone, Copy)]
-pub struct CampaignLimits {
+pub struct TrialLimitsPerTestCase {
     /// For each kind of fault: maximum number of trials, which differ in the number of the first failing call. An
     /// eighth of it for faults that also fail later calls.
     pub max_trials_per_fault: u64,
@@ -141,9 +141,9 @@ pub struct CampaignLimits {
 pub fn list_trials(
     bench: &mut FaultTestRunner,
     case: &TestCase,
-    extent: CampaignLimits,
+    extent: TrialLimitsPerTestCase,
 ) -> anyhow::Result<Vec<FaultTrial>> {
-    let seen = bench.count_system_calls(case)?;
+    let seen = bench.run_and_count_system_calls(case)?;
     let mut trials = Vec::new();
     for kind in SystemCallKind::ALL_CALL_KINDS {
         let calls = seen.num_calls_of_kind(kind);

@@ -247,7 +247,7 @@ impl FaultEffect {
     }
 
     /// Returns the number of the signal that the program gets and handles; `None` for other effects.
-    pub(crate) fn handled_signal(self) -> Option<i32> {
+    pub(crate) fn signal_handled_by_program(self) -> Option<i32> {
         match self {
             FaultEffect::HangUp => Some(1),
             FaultEffect::Interrupt => Some(2),
@@ -294,7 +294,7 @@ impl InjectedFault {
     }
 
     /// Formats the fault for the environment variable GENUMA_FAULT, which the shim reads.
-    pub(crate) fn to_shim_argument(self) -> String {
+    pub(crate) fn format_for_shim_environment(self) -> String {
         format!(
             "{}:{}:{}:{}",
             self.kind.call_kind_name(),

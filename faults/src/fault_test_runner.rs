@@ -11,12 +11,12 @@ use anyhow::{Context, bail, ensure};
 
 use crate::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use crate::oracle::{ObservedRun, ReferenceRun, RunOutcome, RunVerdict, new_verdict};
-use crate::process::{ExitKind, ProcessResult, start_process};
-use crate::shim::{CallLog, FaultShim, ShimActions};
-use crate::snapshot::{FolderSnapshot, copy_tree, read_folder_snapshot};
+use crate::process::{ExitKind, ProcessResult, start_in_own_process_group};
+use crate::shim::{FaultShim, ShimActions, SystemCallCounts};
+use crate::snapshot::{FolderSnapshot, copy_file_or_folder, read_folder_snapshot};
 use crate::sync_trace::find_unsynced_publication;
 use crate::test_cases::TestCase;
-use crate::test_inputs::{create_inputs, split_command_line};
+use crate::test_inputs::{create_test_inputs, split_and_fill_command_line};
 
 /// The verdict on a run, and the data that a report of it needs.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ impl FaultTestRunner {
     /// # Errors
     /// The folder cannot be created, or a command that creates an input fails.
     pub fn create(program: &Path, root: PathBuf, cases: &[&TestCase]) -> anyhow::Result<FaultTestRunner> {
-        remove_folder(&root)?;
+        remove_folder_if_exists(&root)?;
         let given = root.join("given");
         let inputs = cases.iter().flat_map(|case| case.inputs).copied().collect();
-        create_inputs(inputs, program, &given)?;
-        let shim = FaultShim::write_library_into(&root)?;
+        create_test_inputs(inputs, program, &given)?;
+        let shim = FaultShim::write_shim_into_folder(&root)?;
         Ok(FaultTestRunner {
             program: program.to_path_buf(),
             shim,
@@ -75,7 +75,8 @@ impl FaultTestRunner {
         }
         fs::create_dir_all(made.join("tmp"))?;
         for (from, to) in case.initial_files {
-            copy_tree(&self.given.join(from), &made.join(to)).with_context(|| format!("{from} for {}", case.name))?;
+            copy_file_or_folder(&self.given.join(from), &made.join(to))
+                .with_context(|| format!("{from} for {}", case.name))?;
         }
         Ok(read_folder_snapshot(&made)?)
     }
@@ -83,7 +84,7 @@ impl FaultTestRunner {
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
-            .args(split_command_line(line, &self.given, &self.output_folder()))
+            .args(split_and_fill_command_line(line, &self.given, &self.output_folder()))
             .env("TMPDIR", self.output_folder().join("tmp"));
         // Device drivers run foreign code in the same process, and PoCL aborts when a thread cannot start: hide all
         // drivers.
@@ -96,12 +97,12 @@ impl FaultTestRunner {
         self.root.join("page")
     }
 
-    fn run_preloaded(&self, line: &str, actions: ShimActions<'_>) -> anyhow::Result<(ProcessResult, CallLog)> {
+    fn run_preloaded(&self, line: &str, actions: ShimActions<'_>) -> anyhow::Result<(ProcessResult, SystemCallCounts)> {
         let mut command = self.command(line);
         let under = format!("{}/", self.root.display());
         self.shim.preload_into_command(&mut command, &self.program, &under, &self.log_path(), actions)?;
-        let ended = start_process(command, &self.root, "one")?.wait_for_exit()?;
-        Ok((ended, FaultShim::read_call_log(&self.log_path())?))
+        let ended = start_in_own_process_group(command, &self.root, "one")?.wait_for_exit()?;
+        Ok((ended, FaultShim::read_system_call_counts(&self.log_path())?))
     }
 
     /// Runs a case without faults and returns the run, with which all later runs are compared. Only the first call runs
@@ -109,10 +110,10 @@ impl FaultTestRunner {
     ///
     /// # Errors
     /// The run fails, or its output cannot be read.
-    pub(crate) fn run_reference_once(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
+    pub(crate) fn run_without_fault_once(&mut self, case: &TestCase) -> anyhow::Result<&ReferenceRun> {
         if !self.undisturbed.contains_key(case.name) {
             self.prepare_output_folder(case)?;
-            let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
+            let ended = start_in_own_process_group(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
             ensure!(ended.how == ExitKind::Exit(0), "{} fails without a fault: {}", case.name, ended.stderr);
             let made = ReferenceRun { stdout: ended.stdout, files: read_folder_snapshot(&self.output_folder())? };
             self.undisturbed.insert(case.name, made);
@@ -127,10 +128,10 @@ impl FaultTestRunner {
     /// Runs a case with the shim but without a fault, and returns how many calls of each kind the case makes.
     ///
     /// # Errors
-    /// As [`FaultTestRunner::run_reference_once`]; or the output differs from that of the run without the shim, or a
-    /// result got its name before it was on the disk.
-    pub(crate) fn count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<CallLog> {
-        self.run_reference_once(case)?;
+    /// As [`FaultTestRunner::run_without_fault_once`]; or the output differs from that of the run without the shim, or
+    /// a result got its name before it was on the disk.
+    pub(crate) fn run_and_count_system_calls(&mut self, case: &TestCase) -> anyhow::Result<SystemCallCounts> {
+        self.run_without_fault_once(case)?;
         let before = self.prepare_output_folder(case)?;
         let trace = self.root.join("trace");
         fs::write(&trace, "")?;
@@ -158,7 +159,7 @@ impl FaultTestRunner {
         ended: &ProcessResult,
         before: &FolderSnapshot,
         fault: Option<InjectedFault>,
-        seen: Option<&CallLog>,
+        seen: Option<&SystemCallCounts>,
     ) -> anyhow::Result<RunVerdict> {
         let want = self.reference_run(case)?;
         let after = read_folder_snapshot(&self.output_folder())?;
@@ -172,7 +173,7 @@ impl FaultTestRunner {
     /// # Errors
     /// The case fails without a fault, a process cannot be started, or a file cannot be read or written.
     pub(crate) fn run_with_fault(&mut self, case: &TestCase, fault: InjectedFault) -> anyhow::Result<JudgedRun> {
-        self.run_reference_once(case)?;
+        self.run_without_fault_once(case)?;
         let before = self.prepare_output_folder(case)?;
         let actions = ShimActions { fault: Some(fault), ..ShimActions::default() };
         let (ended, seen) = self.run_preloaded(&case.line, actions)?;
@@ -195,14 +196,14 @@ impl FaultTestRunner {
         before: &FolderSnapshot,
     ) -> anyhow::Result<Option<RunVerdict>> {
         let (made, kept) = (self.output_folder(), self.root.join("kept"));
-        let is_ended_early = fault.what == FaultEffect::Kill || fault.what.handled_signal().is_some();
+        let is_ended_early = fault.what == FaultEffect::Kill || fault.what.signal_handled_by_program().is_some();
         let again = is_ended_early.then_some("");
         for more in again.into_iter().chain(case.resume) {
             if kept.exists() {
                 fs::remove_dir_all(&kept)?;
             }
-            copy_tree(&made, &kept)?;
-            let ended = start_process(self.command(&format!("{} {more}", case.line)), &self.root, "one")?;
+            copy_file_or_folder(&made, &kept)?;
+            let ended = start_in_own_process_group(self.command(&format!("{} {more}", case.line)), &self.root, "one")?;
             let ended = ended.wait_for_exit()?;
             let mut after = read_folder_snapshot(&made)?;
             // Files that a killed process left behind may stay.
@@ -237,11 +238,11 @@ impl FaultTestRunner {
     /// # Errors
     /// As [`FaultTestRunner::run_with_fault`].
     pub(crate) fn run_twice_in_parallel(&mut self, case: &TestCase, apart: Duration) -> anyhow::Result<JudgedRun> {
-        self.run_reference_once(case)?;
+        self.run_without_fault_once(case)?;
         let before = self.prepare_output_folder(case)?;
-        let first = start_process(self.command(&case.line), &self.root, "one")?;
+        let first = start_in_own_process_group(self.command(&case.line), &self.root, "one")?;
         std::thread::sleep(apart);
-        let second = start_process(self.command(&case.line), &self.root, "two")?;
+        let second = start_in_own_process_group(self.command(&case.line), &self.root, "two")?;
         let ended = [first.wait_for_exit()?, second.wait_for_exit()?];
         let after = read_folder_snapshot(&self.output_folder())?;
         let want = self.reference_run(case)?;
@@ -284,7 +285,7 @@ impl FaultTestRunner {
         self.prepare_output_folder(case)?;
         let ended = self.with_replaceable_input(files, |[input, replacement]| {
             fs::rename(replacement, input)?;
-            Ok(start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?)
+            Ok(start_in_own_process_group(self.command(&case.line), &self.root, "one")?.wait_for_exit()?)
         })?;
         let files_after = read_folder_snapshot(&self.output_folder())?;
         let run = (ended.how == ExitKind::Exit(0)).then_some(ReferenceRun { stdout: ended.stdout, files: files_after });
@@ -303,7 +304,7 @@ impl FaultTestRunner {
         files: [&'static str; 2],
         at: u64,
     ) -> anyhow::Result<JudgedRun> {
-        self.run_reference_once(case)?;
+        self.run_without_fault_once(case)?;
         self.run_with_replacement_once(case, files)?;
         let before = self.prepare_output_folder(case)?;
         let what = FaultEffect::ReplaceInput;
@@ -345,7 +346,7 @@ impl FaultTestRunner {
         bytes: &[u8],
         sealed: bool,
     ) -> anyhow::Result<JudgedRun> {
-        self.run_reference_once(case)?;
+        self.run_without_fault_once(case)?;
         let path = self.given.join(file);
         let (whole, modified) = (fs::read(&path)?, fs::metadata(&path)?.modified()?);
         let write = |bytes: &[u8]| {
@@ -355,7 +356,7 @@ impl FaultTestRunner {
         };
         write(bytes)?;
         let before = self.prepare_output_folder(case)?;
-        let ended = start_process(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
+        let ended = start_in_own_process_group(self.command(&case.line), &self.root, "one")?.wait_for_exit()?;
         let (after, want) = (read_folder_snapshot(&self.output_folder())?, self.reference_run(case)?);
         let damaged = Path::new(file).file_name().and_then(|name| name.to_str());
         let run = ObservedRun {
@@ -380,6 +381,6 @@ impl FaultTestRunner {
 ///
 /// # Errors
 /// An entry cannot be removed.
-pub fn remove_folder(folder: &Path) -> io::Result<()> {
+pub fn remove_folder_if_exists(folder: &Path) -> io::Result<()> {
     if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }

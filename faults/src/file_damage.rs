@@ -46,7 +46,7 @@ impl DamageKind {
     }
 
     /// Returns the content `whole` of a file with this damage at byte `at`; `None` if the damage would change nothing.
-    pub(crate) fn apply_damage(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
+    pub(crate) fn apply_damage_to_content(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
         if at >= whole.len() {
             return None;
         }
@@ -93,12 +93,12 @@ mod tests {
         let whole: Vec<u8> = (0..2000_u32).map(|i| (i % 251) as u8 + 1).collect();
         for damage_kind in DamageKind::ALL_DAMAGE_KINDS {
             for at in choose_damage_positions(whole.len(), 10) {
-                let damaged = damage_kind.apply_damage(&whole, at).expect("other bytes");
+                let damaged = damage_kind.apply_damage_to_content(&whole, at).expect("other bytes");
                 assert_eq!(damaged[..at], whole[..at], "{damage_kind:?} at {at}");
                 assert_ne!(damaged, whole);
             }
         }
-        assert_eq!(DamageKind::Zero.apply_damage(&[0; 9], 3), None);
-        assert_eq!(DamageKind::Flip.apply_damage(&[0; 9], 9), None);
+        assert_eq!(DamageKind::Zero.apply_damage_to_content(&[0; 9], 3), None);
+        assert_eq!(DamageKind::Flip.apply_damage_to_content(&[0; 9], 9), None);
     }
 }

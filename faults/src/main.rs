@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Parser;
 use genuma_faults::campaign_plan::{
-    CampaignLimits, FaultTrial, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+    FaultTrial, TrialLimitsPerTestCase, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
 };
-use genuma_faults::fault_test_runner::{FaultTestRunner, remove_folder};
+use genuma_faults::fault_test_runner::{FaultTestRunner, remove_folder_if_exists};
 use genuma_faults::tally::CampaignTally;
 use genuma_faults::test_cases::{TestCase, all_test_cases};
 
@@ -105,7 +105,7 @@ fn main() -> anyhow::Result<ExitCode> {
 
     let (tally, _) = tally.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     let done = next.into_inner().min(plan.len());
-    println!("{}", tally.format_tables());
+    println!("{}", tally.format_fault_and_outcome_tables());
     print!("{}", tally.format_violations());
     println!(
         "{} faults in {} runs, {done} of {} trials in {:.1} minutes: {} violations",
@@ -118,7 +118,7 @@ fn main() -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.json {
         fs::write(path, tally.to_json().to_string()).with_context(|| path.display().to_string())?;
     }
-    remove_folder(&args.scratch)?;
+    remove_folder_if_exists(&args.scratch)?;
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
 }
 
@@ -128,7 +128,7 @@ fn plan_trials<'a>(
     cases: &[&'a TestCase],
     bench: &mut FaultTestRunner,
 ) -> anyhow::Result<Vec<(&'a TestCase, FaultTrial)>> {
-    let extent = CampaignLimits { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
+    let extent = TrialLimitsPerTestCase { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
     let mut plan = Vec::new();
     for case in cases {
         let of = list_trials(bench, case, extent)?;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::fault::{FaultEffect, InjectedFault, SystemCallKind};
 use crate::process::{ExitKind, ProcessResult};
-use crate::shim::CallLog;
-use crate::snapshot::{FolderSnapshot, content_without_measurements};
+use crate::shim::SystemCallCounts;
+use crate::snapshot::{FolderSnapshot, strip_measurements_from_content};
 use crate::test_cases::TestCase;
 
 /// Outcome of a run. The first six are correct; all others are violations.
@@ -156,11 +156,11 @@ pub(crate) struct ObservedRun<'a> {
 }
 
 impl ObservedRun<'_> {
-    /// Judges a run with the injected fault `fault` (`None` without) and the call log `seen` of the shim. The verdict
-    /// on a killed run is preliminary: it also depends on whether a repeated run succeeds.
-    pub(crate) fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
+    /// Judges a run with the injected fault `fault` (`None` without) and the calls `seen` that the shim counted. The
+    /// verdict on a killed run is preliminary: it also depends on whether a repeated run succeeds.
+    pub(crate) fn judge_run(&self, fault: Option<InjectedFault>, seen: Option<&SystemCallCounts>) -> RunVerdict {
         let killed = fault.is_some_and(|fault| fault.what == FaultEffect::Kill);
-        let sent = fault.and_then(|fault| fault.what.handled_signal());
+        let sent = fault.and_then(|fault| fault.what.signal_handled_by_program());
         let of_memory =
             fault.is_some_and(|fault| matches!(fault.kind, SystemCallKind::MapMemory | SystemCallKind::AllocateMemory));
         match self.ended.how {
@@ -293,7 +293,7 @@ impl ObservedRun<'_> {
 
     /// Judges the error message of a failed run: there must be one error line. Unless the fault is not about a file, it
     /// must contain the path of the folder of the run, the name of the damaged input file, or "standard output".
-    fn judge_error_message(&self, fault: Option<InjectedFault>, seen: Option<&CallLog>) -> RunVerdict {
+    fn judge_error_message(&self, fault: Option<InjectedFault>, seen: Option<&SystemCallCounts>) -> RunVerdict {
         let [error] = self.error_lines()[..] else {
             return new_verdict(RunOutcome::NoErrorLine, self.last_stderr_lines());
         };
@@ -312,5 +312,5 @@ impl ObservedRun<'_> {
 /// Returns whether the content `is` of a file equals the expected content `want`, apart from values that vary between
 /// runs.
 fn has_expected_content(name: &str, want: &[u8], is: &[u8]) -> bool {
-    content_without_measurements(name, want) == content_without_measurements(name, is)
+    strip_measurements_from_content(name, want) == strip_measurements_from_content(name, is)
 }

@@ -50,7 +50,7 @@ pub(crate) struct RunningProcess<'a> {
 ///
 /// # Errors
 /// The files cannot be created, or the process cannot be started.
-pub(crate) fn start_process<'a>(
+pub(crate) fn start_in_own_process_group<'a>(
     mut command: Command,
     log: &'a Path,
     name: &'static str,

@@ -34,7 +34,7 @@ pub struct ShimActions<'a> {
 
 /// The calls of a run that the shim counted.
 #[derive(Debug, Clone)]
-pub(crate) struct CallLog {
+pub(crate) struct SystemCallCounts {
     calls: Vec<u64>,
     /// Number of calls into which the fault was injected.
     pub(crate) num_faults: u64,
@@ -43,7 +43,7 @@ pub(crate) struct CallLog {
     pub path: Option<String>,
 }
 
-impl CallLog {
+impl SystemCallCounts {
     /// Returns the number of calls of a kind. Calls on files count only if the file is in the folder of the run, or is
     /// standard output.
     pub(crate) fn num_calls_of_kind(&self, kind: SystemCallKind) -> u64 {
@@ -56,7 +56,7 @@ impl FaultShim {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_library_into(folder: &Path) -> io::Result<FaultShim> {
+    pub fn write_shim_into_folder(folder: &Path) -> io::Result<FaultShim> {
         let library = folder.join("shim.so");
         fs::write(&library, SHIM_LIBRARY)?;
         Ok(FaultShim { library })
@@ -81,7 +81,7 @@ impl FaultShim {
         command.env("GENUMA_FAULT_PROGRAM", program).env("GENUMA_FAULT_UNDER", under);
         command.env("GENUMA_FAULT_PAGE", page).env("GENUMA_FAULT_STDOUT", "yes");
         if let Some(fault) = actions.fault {
-            command.env("GENUMA_FAULT", fault.to_shim_argument());
+            command.env("GENUMA_FAULT", fault.format_for_shim_environment());
         }
         if let Some([input, replacement]) = actions.replacement {
             command.env("GENUMA_FAULT_REPLACED", input).env("GENUMA_FAULT_REPLACEMENT", replacement);
@@ -96,13 +96,13 @@ impl FaultShim {
     ///
     /// # Errors
     /// `page` cannot be read.
-    pub(crate) fn read_call_log(page: &Path) -> io::Result<CallLog> {
+    pub(crate) fn read_system_call_counts(page: &Path) -> io::Result<SystemCallCounts> {
         let bytes = fs::read(page)?;
         let (numbers, path) = bytes.split_at(NUM_COUNTERS * 8);
         let numbers: Vec<u64> =
             numbers.chunks_exact(8).map(|n| n.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))).collect();
         let path: Vec<u8> = path.iter().copied().take_while(|byte| *byte != 0).collect();
         let path = Some(String::from_utf8_lossy(&path).into_owned()).filter(|path| !path.is_empty());
-        Ok(CallLog { num_faults: numbers[32], calls: numbers, path })
+        Ok(SystemCallCounts { num_faults: numbers[32], calls: numbers, path })
     }
 }

@@ -37,14 +37,14 @@ fn add_folder(folder: &Path, name: &str, found: &mut FolderSnapshot) -> io::Resu
 ///
 /// # Errors
 /// The source cannot be read, or the copy cannot be written.
-pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn copy_file_or_folder(from: &Path, to: &Path) -> io::Result<()> {
     if !from.is_dir() {
         return fs::copy(from, to).map(|_| ());
     }
     fs::create_dir_all(to)?;
     fs::read_dir(from)?.try_for_each(|entry| {
         let entry = entry?;
-        copy_tree(&entry.path(), &to.join(entry.file_name()))
+        copy_file_or_folder(&entry.path(), &to.join(entry.file_name()))
     })
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
 /// In JSON the keys of [`is_measured_key`] and list items that mention packed reads are removed, in HTML the elements
 /// that [`remove_measured_rows`] removes, in objects of steps their cost, in recordings of machines the free memory.
 /// Other files are unchanged.
-pub(crate) fn content_without_measurements(path: &str, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn strip_measurements_from_content(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path.ends_with(".json") {
         let value = serde_json::from_slice(bytes).map(remove_measured_values);
         return value.map_or_else(|_| bytes.to_vec(), |value| value.to_string().into_bytes());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn only_the_cost_of_an_object_is_left_out() {
-        let stripped = |bytes: &[u8]| content_without_measurements("run/count-1", bytes);
+        let stripped = |bytes: &[u8]| strip_measurements_from_content("run/count-1", bytes);
         assert_eq!(stripped(&object(b"value", 0.5)), stripped(&object(b"value", 7.25)));
         assert_ne!(stripped(&object(b"value", 0.5)), stripped(&object(b"valve", 0.5)));
         assert!(stripped(&object(b"value", 0.5)).ends_with(&[0, 5, 77]));
@@ -222,7 +222,7 @@ mod tests {
         let of = |free: u32, total: u32| {
             let text =
                 format!("genuma recording 1\n/proc/meminfo MemTotal: {total} kB\\nMemFree: {free} kB\n/sys/a 1\n");
-            content_without_measurements("r.txt", text.as_bytes())
+            strip_measurements_from_content("r.txt", text.as_bytes())
         };
         assert_eq!(of(1, 9), of(2, 9));
         assert_ne!(of(1, 9), of(1, 8));
@@ -233,25 +233,26 @@ mod tests {
         let [one, other] = [("0.1", "8", "a"), ("7.25", "9", "a")].map(|(seconds, bytes, name)| {
             let json =
                 format!(r#"{{"name":"{name}","steps":[{{"wall_s":{seconds},"kmers":4}}],"peak_bytes":{bytes}}}"#);
-            content_without_measurements("x.json", json.as_bytes())
+            strip_measurements_from_content("x.json", json.as_bytes())
         });
         assert_eq!(one, other);
         assert_eq!(String::from_utf8_lossy(&one), r#"{"name":"a","steps":[{"kmers":4}]}"#);
         let page = |time: &str| format!("<table><tr><td>count<td>{time} s</tr><tr><td>SNV<td>4 sites</tr></table>");
         assert_eq!(
-            content_without_measurements("x.html", page("1.5").as_bytes()),
-            content_without_measurements("x.html", page("22").as_bytes())
+            strip_measurements_from_content("x.html", page("1.5").as_bytes()),
+            strip_measurements_from_content("x.html", page("22").as_bytes())
         );
         assert!(
-            String::from_utf8_lossy(&content_without_measurements("x.html", page("1").as_bytes())).contains("4 sites")
+            String::from_utf8_lossy(&strip_measurements_from_content("x.html", page("1").as_bytes()))
+                .contains("4 sites")
         );
-        assert_eq!(content_without_measurements("x.sam", b"0.1 s"), b"0.1 s");
+        assert_eq!(strip_measurements_from_content("x.sam", b"0.1 s"), b"0.1 s");
         let page = |line: &str| format!("<p>a{TIMELINE_START}<path d=\"{line}\"/></div><section><p>b");
         assert_eq!(
-            content_without_measurements("x.html", page("M1").as_bytes()),
-            content_without_measurements("x.html", page("M2").as_bytes())
+            strip_measurements_from_content("x.html", page("M1").as_bytes()),
+            strip_measurements_from_content("x.html", page("M2").as_bytes())
         );
-        let kept = content_without_measurements("x.html", page("M1").as_bytes());
+        let kept = strip_measurements_from_content("x.html", page("M1").as_bytes());
         assert!([&b"<p>a"[..], b"<p>b"].iter().all(|row| kept.windows(4).any(|at| at == *row)));
     }
 }

@@ -88,7 +88,7 @@ impl CampaignTally {
 
     /// Formats two Markdown tables: number of faults by kind and subcommand, and number of runs by outcome and
     /// subcommand.
-    pub fn format_tables(&self) -> String {
+    pub fn format_fault_and_outcome_tables(&self) -> String {
         let (verbs, kinds) = (self.distinct_names(|key| key.0), self.distinct_names(|key| key.1));
         let mut text = format_row("faults", verbs.iter().copied().chain(["all"]));
         text += &format_rule(verbs.len() + 1);

@@ -1,6 +1,6 @@
 //! Test cases: command lines of genuma's commands and of all steps of a distributed call.
 
-use crate::test_inputs::{CALL_COMMAND, COUNT_COMMAND, TestInput};
+use crate::test_inputs::{CALL_ARGS, COUNT_ARGS, TestInput};
 
 const CHECK_COMMAND: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
@@ -204,7 +204,7 @@ fn simulation_and_alignment_cases() -> Vec<TestCase> {
 }
 
 fn call_cases() -> Vec<TestCase> {
-    let with_reference = format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
+    let with_reference = format!("{CALL_ARGS} --reference {{given}}/pair/genome.fa -o {{made}}/calls");
     vec![
         TestCase {
             name: "call",
@@ -218,7 +218,7 @@ fn call_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "call-work",
-            line: format!("{CALL_COMMAND} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
+            line: format!("{CALL_ARGS} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
             inputs: &[TestInput::SamplePair],
             kept_on_failure: &["work/"],
             resume: Some("--resume"),
@@ -226,7 +226,7 @@ fn call_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "call-bare",
-            line: format!("{CALL_COMMAND} -o {{made}}/calls"),
+            line: format!("{CALL_ARGS} -o {{made}}/calls"),
             inputs: &[TestInput::SamplePair, TestInput::Calls],
             initial_files: &[("calls", "calls")],
             kept_on_failure: &["calls/.work/"],
@@ -290,7 +290,7 @@ fn planning_cases() -> Vec<TestCase> {
         TestCase {
             name: "call-plan",
             line: format!(
-                "{CALL_COMMAND} --reference {{given}}/pair/genome.fa --plan {{made}}/run --shards 2 --partitions 2 -o {{made}}/calls"
+                "{CALL_ARGS} --reference {{given}}/pair/genome.fa --plan {{made}}/run --shards 2 --partitions 2 -o {{made}}/calls"
             ),
             inputs: &[TestInput::SamplePair],
             ..DEFAULT_CASE
@@ -318,7 +318,7 @@ fn count_cases() -> Vec<TestCase> {
         TestCase {
             name: "count",
             line: format!(
-                "{COUNT_COMMAND} -o {{made}}/n.gkt --histogram {{made}}/n.hist --json {{made}}/n.json --work {{made}}"
+                "{COUNT_ARGS} -o {{made}}/n.gkt --histogram {{made}}/n.hist --json {{made}}/n.json --work {{made}}"
             ),
             inputs: &[TestInput::SamplePair, TestInput::ReplacementInputs],
             initial_files: &[("pair/old.txt", "n.gkt"), ("pair/old.txt", "n.hist"), ("pair/old.txt", "n.json")],
@@ -336,14 +336,14 @@ fn count_cases() -> Vec<TestCase> {
         },
         TestCase {
             name: "count-text",
-            line: format!("{COUNT_COMMAND} -o {{made}}/n.tsv"),
+            line: format!("{COUNT_ARGS} -o {{made}}/n.tsv"),
             inputs: &[TestInput::SamplePair],
             initial_files: &[("pair/old.txt", "n.tsv")],
             ..DEFAULT_CASE
         },
         TestCase {
             name: "count-resume",
-            line: format!("{COUNT_COMMAND} --resume --work {{made}}/work -o {{made}}/n.gkt"),
+            line: format!("{COUNT_ARGS} --resume --work {{made}}/work -o {{made}}/n.gkt"),
             inputs: &[TestInput::InterruptedWork],
             initial_files: &[("begun-count/work", "work")],
             kept_on_failure: &["work/"],

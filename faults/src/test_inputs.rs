@@ -10,9 +10,11 @@ use anyhow::{Context, ensure};
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
 
-pub(crate) const CALL_COMMAND: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+/// Arguments of `genuma call` with the reads of the simulated sample pair, to which test cases add theirs.
+pub(crate) const CALL_ARGS: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
-pub(crate) const COUNT_COMMAND: &str =
+/// Arguments of `genuma kmers count` with the reads of the simulated normal sample, to which test cases add theirs.
+pub(crate) const COUNT_ARGS: &str =
     "kmers count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
 
 /// An input of test cases. Paths are relative to the input folder, `{given}` in command lines.
@@ -98,7 +100,8 @@ impl TestInput {
     }
 
     fn create_input(self, program: &Path, given: &Path) -> anyhow::Result<()> {
-        let genuma = |line: &str| run_checked(Command::new(program).args(split_command_line(line, given, given)));
+        let genuma =
+            |line: &str| run_checked(Command::new(program).args(split_and_fill_command_line(line, given, given)));
         let reference = "--reference {given}/pair/genome.fa";
         let align = |folder: &str, sample: &str, out: &str| {
             let reads = format!("{{given}}/{folder}/{sample}_1.fq.gz {{given}}/{folder}/{sample}_2.fq.gz");
@@ -121,18 +124,18 @@ impl TestInput {
             ),
             TestInput::Index => genuma("index -t 2 {given}/pair/genome.fa"),
             TestInput::BwaIndex => run_checked(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
-            TestInput::NormalTable => genuma(&format!("{COUNT_COMMAND} -o {{given}}/n.gkt")),
+            TestInput::NormalTable => genuma(&format!("{COUNT_ARGS} -o {{given}}/n.gkt")),
             TestInput::TumourTable => genuma(
                 "kmers count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt",
             ),
-            TestInput::Calls => genuma(&format!("{CALL_COMMAND} {reference} -o {{given}}/calls")),
+            TestInput::Calls => genuma(&format!("{CALL_ARGS} {reference} -o {{given}}/calls")),
             TestInput::MachineRecording => genuma("machine show --record {given}/machine.txt"),
             TestInput::MachineProfile => genuma("machine measure --quick --force -o {given}/probe"),
             // Units stay in the work folder if the run is killed or fails. Here the output cannot be created.
             TestInput::InterruptedWork => interrupt_call_and_count(genuma, given),
             TestInput::PlannedRun => {
                 let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
-                genuma(&format!("{CALL_COMMAND} {reference} {plan} -o {{given}}/planned/calls"))?;
+                genuma(&format!("{CALL_ARGS} {reference} {plan} -o {{given}}/planned/calls"))?;
                 for step in [
                     "scatter 1",
                     "scatter 2",
@@ -153,7 +156,7 @@ impl TestInput {
             TestInput::Annotation => {
                 fs::write(given.join("genes.gff3"), GENES)?;
                 fs::write(given.join("targets.bed"), "chr1\t500\t9500\nchr2\t500\t6000\n")?;
-                fs::write(given.join("signatures.tsv"), signature_matrix())?;
+                fs::write(given.join("signatures.tsv"), format_test_signature_matrix())?;
                 Ok(fs::copy(given.join("pair/germline.vcf"), given.join("known.vcf")).map(drop)?)
             }
             TestInput::NormalDictionary => genuma("kmers compact {given}/n.gkt -o {given}/n.gkd"),
@@ -194,13 +197,13 @@ impl TestInput {
 fn interrupt_call_and_count(genuma: impl Fn(&str) -> anyhow::Result<()>, given: &Path) -> anyhow::Result<()> {
     let begun = given.join("begun-call/calls");
     fs::create_dir_all(begun.join("summary.json/taken"))?;
-    let failed = genuma(&format!("{CALL_COMMAND} --reference {{given}}/pair/genome.fa -o {{given}}/begun-call/calls"));
+    let failed = genuma(&format!("{CALL_ARGS} --reference {{given}}/pair/genome.fa -o {{given}}/begun-call/calls"));
     ensure!(failed.is_err(), "a call into a folder whose summary.json is a folder was to fail");
     fs::remove_dir_all(begun.join("summary.json"))?;
     fs::create_dir_all(given.join("begun-count/n.gkt/taken"))?;
     fs::create_dir_all(given.join("begun-count/work"))?;
     let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
-    ensure!(genuma(&format!("{COUNT_COMMAND} {line}")).is_err(), "a count into a folder was to fail");
+    ensure!(genuma(&format!("{COUNT_ARGS} {line}")).is_err(), "a count into a folder was to fail");
     fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
     Ok(())
 }
@@ -233,7 +236,7 @@ fn write_cbq(path: &Path, mates: &[PathBuf; 2]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// A command that creates an input fails. The message contains its standard error.
-pub(crate) fn create_inputs(mut wanted: BTreeSet<TestInput>, program: &Path, given: &Path) -> anyhow::Result<()> {
+pub(crate) fn create_test_inputs(mut wanted: BTreeSet<TestInput>, program: &Path, given: &Path) -> anyhow::Result<()> {
     // Two rounds resolve the deepest dependencies.
     for _ in 0..2 {
         wanted.extend(wanted.clone().into_iter().flat_map(|given| given.required_inputs()));
@@ -249,7 +252,7 @@ fn run_checked(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Returns a matrix of signatures in the format of COSMIC: C>T only, all other substitutions, and T>G only.
-pub fn signature_matrix() -> String {
+pub fn format_test_signature_matrix() -> String {
     let mut matrix = String::from("Type\tSBS-CT\tSBS-other\tSBS-TG\n");
     for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
         for to in tos.chars() {
@@ -268,7 +271,7 @@ pub fn signature_matrix() -> String {
 
 /// Splits a command line at blanks, and replaces `{given}` and `{made}` by the paths of the input and the output
 /// folder.
-pub(crate) fn split_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
+pub(crate) fn split_and_fill_command_line(line: &str, given: &Path, made: &Path) -> Vec<String> {
     let folder = |path: &Path| path.to_string_lossy().into_owned();
     let word = |word: &str| word.replace("{given}", &folder(given)).replace("{made}", &folder(made));
     line.split_whitespace().map(word).collect()

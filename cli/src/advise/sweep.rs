@@ -11,7 +11,7 @@ use crate::report::advice::AdvisedRun;
 /// Predicts the run time of each strategy with several numbers of threads. The strategies are those of the advice,
 /// including those that cannot be used for the run itself. If trials measured the plain run, the predictions are scaled
 /// to its measured time.
-pub(crate) fn predict_run_times(case: &AdvisedRun, advice: &Advice) -> Vec<SweepPoint> {
+pub(crate) fn predict_times_over_thread_counts(case: &AdvisedRun, advice: &Advice) -> Vec<SweepPoint> {
     let threads = u32::try_from(case.threads).unwrap_or(u32::MAX);
     let considered = advice.considered.iter().map(|one| one.strategy);
     let mut strategies: Vec<Strategy> = considered.chain(advice.refused.iter().map(|one| one.strategy)).collect();

@@ -44,7 +44,7 @@ const MIN_ALIGNING_SHARE: f64 = 0.05;
 
 /// Returns the number of reads of the first sample of the trials, and the expected time of a trial of the plain run
 /// with this sample (s). The time includes loading the index twice.
-pub(crate) fn estimate_trial_size_and_time(
+pub(crate) fn estimate_trial_reads_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,
     max_instances: u32,
@@ -87,7 +87,7 @@ pub(crate) struct TrialRunner<'a> {
 
 impl<'a> TrialRunner<'a> {
     /// Copies the first reads of the input to temporary files. These reads are the sample that trials align.
-    pub(crate) fn with_first_reads(
+    pub(crate) fn copy_first_reads_for_trials(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,

@@ -94,7 +94,7 @@ fn retain_lanes_with_reads<T>(of_lanes: &mut Vec<T>, empty: &[bool]) {
 /// # Errors
 /// A read group has no ID, and the reads of its lane cannot be read, their names contain no flowcell and lane, or they
 /// come from a pipe.
-pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn complete_read_groups_without_id(given: &[String], lanes: &[StreamLane]) -> anyhow::Result<Vec<String>> {
     if !given.iter().any(|fields| sequencing_unit::lacks_read_group_id(fields))
         || ![1, lanes.len()].contains(&given.len())
     {
@@ -105,7 +105,8 @@ pub(crate) fn complete_read_group_ids(given: &[String], lanes: &[StreamLane]) ->
         if !sequencing_unit::lacks_read_group_id(fields) {
             return Ok(fields.clone());
         }
-        let completed = if lane.has_pipe() { None } else { sequencing_unit::complete_read_group(fields, lane)? };
+        let completed =
+            if lane.has_pipe() { None } else { sequencing_unit::complete_read_group_from_read_name(fields, lane)? };
         completed.ok_or_else(|| {
             let files = lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" and ");
             let why = "the read names contain no flowcell and lane: give the ID too";

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{json_file, multiqc};
 
 /// The memory placement that was chosen for the index, and the placement that the kernel reports.
-pub(crate) struct IndexPlacementResult {
+pub(crate) struct PlannedAndActualIndexPlacement {
     /// The chosen placement and the reason for it.
     pub(crate) plan: IndexPlacementWithReason,
     /// Where the kernel reports the pages of each copy of the index.
@@ -43,7 +43,7 @@ pub(crate) struct StageTimes {
 pub(crate) struct AlignOutcome {
     pub(crate) command: String,
     pub(crate) program: AlignerNameAndVersion,
-    pub(crate) placement: IndexPlacementResult,
+    pub(crate) placement: PlannedAndActualIndexPlacement,
     pub(crate) aligned: AlignSummary,
     pub(crate) sorted: Option<sort::SortSummary>,
     pub(crate) times: StageTimes,
@@ -51,9 +51,9 @@ pub(crate) struct AlignOutcome {
     pub(crate) counters: Option<RunCounters>,
 }
 
-impl IndexPlacementResult {
+impl PlannedAndActualIndexPlacement {
     /// Formats one line for the log: the chosen placement, the reason, and the placement that the kernel reports.
-    pub(crate) fn format_placement_line(&self) -> String {
+    pub(crate) fn format_index_placement_line(&self) -> String {
         let IndexPlacementWithReason { placement, reason } = &self.plan;
         let copies: Vec<String> = self
             .copies
@@ -101,7 +101,7 @@ fn percent(part: u64, all: u64) -> f64 {
 
 impl AlignOutcome {
     /// Returns a warning if reads are unmapped because they are too long for the mapper; otherwise `None`.
-    pub(super) fn too_long_reads_warning(&self) -> Option<String> {
+    pub(super) fn format_too_long_reads_warning(&self) -> Option<String> {
         let reads = self.aligned.skipped_reads.get(genuma::TOO_LONG_READS_LABEL).copied().filter(|reads| *reads > 0)?;
         Some(format!(
             "{reads} reads are longer than {MAX_READ_BP} bp and are written as unmapped: align long reads with an aligner made \
@@ -144,7 +144,7 @@ impl AlignOutcome {
     }
 
     /// Returns the statistics of this alignment for MultiQC's table.
-    pub(crate) fn multiqc_row(&self, sample: String) -> multiqc::AlignmentStatistics {
+    pub(crate) fn to_multiqc_statistics(&self, sample: String) -> multiqc::AlignmentStatistics {
         let counts = &self.aligned.counts;
         let marked = self.sorted.as_ref().and_then(|sorted| sorted.duplicates);
         multiqc::AlignmentStatistics {
@@ -158,8 +158,13 @@ impl AlignOutcome {
     }
 
     /// Adds a JSON file at `path` with the results of this alignment (counts, times, placement) to `set`.
-    pub(crate) fn write_json(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
-        json_file::add_json_file_with_schema(path, json_file::schema::ALIGN_SCHEMA_NUMBER, &self.to_json(), set)
+    pub(crate) fn add_json_file_to_set(&self, path: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
+        json_file::add_json_file_with_schema_number(
+            path,
+            json_file::schema_numbers::ALIGN_SCHEMA_NUMBER,
+            &self.to_json(),
+            set,
+        )
     }
 
     fn to_json(&self) -> Value {

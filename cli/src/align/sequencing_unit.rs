@@ -51,7 +51,7 @@ pub(crate) fn lacks_read_group_id(fields: &str) -> bool {
 ///
 /// # Errors
 /// The reads cannot be read.
-pub(crate) fn complete_read_group(fields: &str, lane: &StreamLane) -> Result<Option<String>, Error> {
+pub(crate) fn complete_read_group_from_read_name(fields: &str, lane: &StreamLane) -> Result<Option<String>, Error> {
     let Some(FlowcellLane { read_group_id: id, platform_unit: unit, platform }) =
         read_first_header(lane)?.as_deref().and_then(FlowcellLane::from_read_header)
     else {
@@ -107,14 +107,14 @@ mod tests {
         let lane = StreamLane::Single(path.clone());
         assert!(lacks_read_group_id("SM:me\\tLB:one") && !lacks_read_group_id("SM:me\\tID:x"));
         assert_eq!(
-            complete_read_group("SM:me", &lane).unwrap().as_deref(),
+            complete_read_group_from_read_name("SM:me", &lane).unwrap().as_deref(),
             Some("ID:F.2\tPL:ILLUMINA\tPU:F.2.AC\tSM:me")
         );
         assert_eq!(
-            complete_read_group("@RG\\tPL:OTHER\\tSM:me", &lane).unwrap().as_deref(),
+            complete_read_group_from_read_name("@RG\\tPL:OTHER\\tSM:me", &lane).unwrap().as_deref(),
             Some("ID:F.2\tPU:F.2.AC\tPL:OTHER\tSM:me")
         );
         std::fs::write(&path, "@read\nA\n+\nI\n").unwrap();
-        assert_eq!(complete_read_group("SM:me", &lane).unwrap(), None);
+        assert_eq!(complete_read_group_from_read_name("SM:me", &lane).unwrap(), None);
     }
 }

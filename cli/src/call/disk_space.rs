@@ -22,7 +22,7 @@ const FREE_MARGIN_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn estimate_max_spill_bytes(lanes: &[Lane], memory: u64) -> anyhow::Result<u64> {
+pub(crate) fn estimate_max_kmer_spill_bytes(lanes: &[Lane], memory: u64) -> anyhow::Result<u64> {
     let spill_bytes = (ReadEstimate::estimate_lanes(lanes)?.bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
     Ok(spill_bytes.saturating_sub(memory / 4))
@@ -104,9 +104,9 @@ mod tests {
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
         let lanes = [Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(plain, gzip))];
-        assert_eq!(estimate_max_spill_bytes(&lanes, 0).unwrap(), 3120);
-        assert_eq!(estimate_max_spill_bytes(&lanes, 2000).unwrap(), 2620);
-        assert_eq!(estimate_max_spill_bytes(&lanes, 1 << 30).unwrap(), 0);
+        assert_eq!(estimate_max_kmer_spill_bytes(&lanes, 0).unwrap(), 3120);
+        assert_eq!(estimate_max_kmer_spill_bytes(&lanes, 2000).unwrap(), 2620);
+        assert_eq!(estimate_max_kmer_spill_bytes(&lanes, 1 << 30).unwrap(), 0);
         check_free_space(folder.path(), 1).unwrap();
         assert!(check_free_space(folder.path(), 1 << 60).unwrap_err().to_string().contains("--work"));
     }

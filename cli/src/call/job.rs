@@ -41,7 +41,7 @@ pub(super) struct PreparedCall {
 impl Args {
     /// Returns which warnings prevent the results from being written (`--force`, `--strict`).
     pub(super) fn blocking_warning_rule(&self) -> BlockingWarningRule {
-        BlockingWarningRule::from_options(self.force, self.strict)
+        BlockingWarningRule::from_force_and_strict(self.force, self.strict)
     }
 
     /// Returns the optional outputs that are requested. Reads the matrix of mutational signatures, if one is given.
@@ -76,7 +76,13 @@ impl Args {
     /// The call does not fit in memory and disk space.
     pub(super) fn print_forecast(&self, mut job: CallJob, reference: Option<u64>) -> anyhow::Result<()> {
         job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
-        text::print_forecast(measure_forecast_input(&job, reference)?, &[], &self.gpu, &CostOptions::default(), None)
+        text::print_and_write_forecast(
+            measure_forecast_input(&job, reference)?,
+            &[],
+            &self.gpu,
+            &CostOptions::default(),
+            None,
+        )
     }
 
     /// Opens the lanes and chooses the names of all samples. `work` is the work folder of the call. With `--plan` the paths
@@ -87,7 +93,7 @@ impl Args {
         let options = AlignedOptions {
             temp_folder: self.plan.is_none().then(|| work.to_path_buf()),
             reference: genome,
-            max_slice_bytes: memory_limits::max_cram_slice_bytes(self.memory, self.threads),
+            max_slice_bytes: memory_limits::max_cram_slice_bytes_for_budget(self.memory, self.threads),
             ..AlignedOptions::default()
         };
         let names = SampleNameOptions {
@@ -130,7 +136,7 @@ impl Args {
         let SamplesAndLanes { samples, lanes, mut warnings } = self.open_samples_and_lanes(&work)?;
         let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
-        let mut input_files = InputFileStates::from_lanes(&lanes, self.reference.as_deref())?;
+        let mut input_files = InputFileStates::record_lane_file_states(&lanes, self.reference.as_deref())?;
         let params = CallParams {
             k,
             min_base_quality: self.min_base_quality,
@@ -179,10 +185,10 @@ impl Args {
             signatures: self.signatures.as_deref(),
             platform: self.platform.as_deref(),
         }
-        .describe_provenance()?;
+        .collect_provenance()?;
         let why = why::parse_traced_variants(&self.why, self.reference.as_deref())?;
         // The fingerprint and the provenance describe the files that will be read.
-        input_files.check_unchanged()?;
+        input_files.check_files_unchanged()?;
         let job = CallJob {
             lanes,
             samples,
@@ -198,7 +204,7 @@ impl Args {
             gff,
             provenance,
         };
-        input_files.record_further_files(job.input_paths())?;
+        input_files.record_further_file_states(job.input_paths())?;
         Ok(PreparedCall { job, warnings, input_files })
     }
 }
@@ -232,7 +238,8 @@ fn make_lane_paths_absolute(lane: &mut Lane) -> anyhow::Result<()> {
 /// # Errors
 /// The memory budget is too small for the number of threads.
 fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Resources, UsageError> {
-    let memory = memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
+    let memory =
+        memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_memory_to_machine_total);
     let scratch = scratch.unwrap_or(u64::MAX);
     let means =
         Resources { threads: command_line::threads_or_all_cpus(threads), memory, scratch, devices: Devices::default() };

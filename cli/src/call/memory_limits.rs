@@ -58,7 +58,7 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
 }
 
 /// Returns the maximum size in bytes of a CRAM slice for these values of `--memory` and `--threads`.
-pub(crate) fn max_cram_slice_bytes(memory: Option<u64>, threads: Option<u16>) -> u64 {
+pub(crate) fn max_cram_slice_bytes_for_budget(memory: Option<u64>, threads: Option<u16>) -> u64 {
     let memory = memory.unwrap_or_else(default_memory_budget_bytes);
     AlignedOptions::max_cram_slice_bytes(memory, command_line::threads_or_all_cpus(threads))
 }
@@ -69,7 +69,7 @@ pub(crate) fn default_memory_budget_bytes() -> u64 {
 }
 
 /// Limits the requested memory to the total memory of this machine (bytes). Warns if the request is larger.
-pub(crate) fn cap_to_machine_memory(requested: u64) -> u64 {
+pub(crate) fn cap_memory_to_machine_total(requested: u64) -> u64 {
     let total = read_meminfo_bytes(Path::new("/"), "MemTotal:").unwrap_or(requested);
     if requested > total {
         let (asked, all) = (size_format::format_bytes(requested), size_format::format_bytes(total));

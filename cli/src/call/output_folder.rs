@@ -18,7 +18,7 @@ impl<'a> OutputFolder<'a> {
     ///
     /// # Errors
     /// The path is not a folder, or the folder cannot be created.
-    pub(super) fn open(path: &'a Path) -> anyhow::Result<Self> {
+    pub(super) fn open_or_create(path: &'a Path) -> anyhow::Result<Self> {
         // I/O error ignored: creating the folder reports it.
         let new = !path.exists();
         if !new && !path.is_dir() {
@@ -38,7 +38,9 @@ impl Drop for OutputFolder<'_> {
     }
 }
 
-pub(super) fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
+/// Sets what an interruption of the program does: it keeps only the files of the work folder `work` from which a run
+/// can resume, and removes the output folder if this run created it and it is empty.
+pub(super) fn clean_up_folders_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
     let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.was_created);
     signals::set_termination_handler(Some(Box::new(move || {
         let stays = folder::keep_only_resumable_files(&folder);

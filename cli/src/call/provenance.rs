@@ -64,11 +64,11 @@ impl ProvenanceInputs<'_> {
     ///
     /// # Errors
     /// Metadata or the header of a file cannot be read.
-    pub(super) fn describe_provenance(&self) -> anyhow::Result<Provenance> {
+    pub(super) fn collect_provenance(&self) -> anyhow::Result<Provenance> {
         let mut inputs = Vec::new();
         for lane in self.lanes.iter().filter(|lane| !matches!(lane.files, LaneFiles::Reference(_))) {
             for path in lane.paths() {
-                inputs.push(describe_file(&self.samples.names()[usize::from(lane.sample)], path)?);
+                inputs.push(describe_input_file(&self.samples.names()[usize::from(lane.sample)], path)?);
             }
         }
         let others = [
@@ -80,7 +80,7 @@ impl ProvenanceInputs<'_> {
             ("signatures", self.signatures),
         ];
         for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
-            inputs.push(describe_file(role, path)?);
+            inputs.push(describe_input_file(role, path)?);
         }
         let platforms = (0..).take(self.samples.num_samples()).map(|sample| self.platform_of_sample(sample));
         Ok(Provenance {
@@ -137,7 +137,7 @@ fn choose_platform(platforms: &BTreeSet<String>, sample: &str) -> Option<String>
 ///
 /// # Errors
 /// The metadata of the file cannot be read.
-pub(crate) fn describe_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
+pub(crate) fn describe_input_file(role: &str, path: &Path) -> anyhow::Result<InputFile> {
     let absolute = match path.to_str() {
         Some("-") => PathBuf::from("-"),
         _ => std::path::absolute(path).with_context(|| path.display().to_string())?,

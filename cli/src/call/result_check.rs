@@ -12,7 +12,7 @@ use crate::logging::num_data_warnings;
     "no results are written, because they are probably meaningless: {0}. To write them nevertheless, run again with \
      --force (`genuma call`: and --resume, which keeps finished units)"
 )]
-pub(crate) struct WithheldResults(String);
+pub(crate) struct ResultsWithheldError(String);
 
 /// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) enum BlockingWarningRule {
 
 impl BlockingWarningRule {
     /// Returns the rule for the options `--force` and `--strict`, of which at most one is set.
-    pub(crate) fn from_options(force: bool, strict: bool) -> BlockingWarningRule {
+    pub(crate) fn from_force_and_strict(force: bool, strict: bool) -> BlockingWarningRule {
         match (force, strict) {
             (true, _) => BlockingWarningRule::Accept,
             (false, true) => BlockingWarningRule::Strict,
@@ -41,7 +41,7 @@ impl BlockingWarningRule {
 ///
 /// # Errors
 /// According to `rule`, a warning prevents the results from being written.
-pub(super) fn check_call_result(
+pub(super) fn collect_and_check_warnings(
     finished: &FinishedCall,
     mut warnings: Vec<ResultWarning>,
     rule: BlockingWarningRule,
@@ -53,7 +53,7 @@ pub(super) fn check_call_result(
     if rule == BlockingWarningRule::Strict {
         check_no_blocking_warnings(&warnings, rule)?;
     }
-    check_no_logged_warnings(rule)?;
+    check_no_logged_warnings_if_strict(rule)?;
     Ok(warnings)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn check_call_result(
 ///
 /// # Errors
 /// Some were.
-pub(super) fn check_no_logged_warnings(rule: BlockingWarningRule) -> anyhow::Result<()> {
+pub(super) fn check_no_logged_warnings_if_strict(rule: BlockingWarningRule) -> anyhow::Result<()> {
     match num_data_warnings() {
         1.. if rule == BlockingWarningRule::Strict => {
             bail!("no results are written because of --strict: see the warnings above (remove the cause, or omit it)")
@@ -89,6 +89,6 @@ pub(super) fn check_no_blocking_warnings(warnings: &[ResultWarning], rule: Block
         BlockingWarningRule::Strict => {
             bail!("no results are written because of --strict (omit it, or remove the cause): {warnings}")
         }
-        _ => Err(WithheldResults(warnings).into()),
+        _ => Err(ResultsWithheldError(warnings).into()),
     }
 }

@@ -24,10 +24,10 @@ use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
 use tracing::info;
 
-use super::summary::RecordAnnotations;
+use super::summary::ScreenHitsAndAnnotationSummary;
 use super::watcher::CallWatcher;
 use super::{provenance, signature_fit, summary, targets, why};
-use crate::json_file::{JsonOutput, schema};
+use crate::json_file::{JsonOutput, schema_numbers};
 use crate::{multiqc, report};
 
 /// Name of the HTML report.
@@ -175,7 +175,7 @@ impl<'a> CallOutputs<'a> {
         let answers = why::format_trace_reports(&finished.traces);
         add_text_file(file(WHY_FILE), (!finished.traces.is_empty()).then_some(answers), &mut set)?;
         let table = (finished.targets.as_ref())
-            .map(|targets| targets::format_target_table(targets, &finished.genome, &finished.samples));
+            .map(|targets| targets::format_target_depth_table(targets, &finished.genome, &finished.samples));
         add_text_file(file(TARGETS_FILE), table.map(|table| [table]), &mut set)?;
         let genome = &finished.genome;
         let settings = format_result_parameters(job);
@@ -215,7 +215,7 @@ impl<'a> CallOutputs<'a> {
         if let Some(matrix) = &signatures {
             signature_fit::add_signature_exposures(matrix, job, finished);
         }
-        let annotations = RecordAnnotations { screened_calls, annotation };
+        let annotations = ScreenHitsAndAnnotationSummary { screened_calls, annotation };
         let outcome = summary::build_call_summary(job, finished, &records, annotations, watched.timeline())?;
         let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
@@ -257,14 +257,14 @@ fn write_tables(
 
 /// Writes the summary as JSON and as custom content for MultiQC.
 fn write_summaries(outcome: &CallSummary, folder: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
-    multiqc::add_section_files(
+    multiqc::add_multiqc_section_files(
         &folder.join(MULTIQC_PREFIX),
         &multiqc::build_call_sections(outcome, &count_passed_calls_by_class(outcome), folder),
         set,
     )?;
     output::write_json(
         &folder.join(SUMMARY_FILE),
-        &JsonOutput::with_schema(schema::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
+        &JsonOutput::with_schema_number(schema_numbers::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
         set,
     )?;
     Ok(())

@@ -15,7 +15,7 @@ use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_somatic::sample_names::SampleNames;
 
 use crate::errors::UsageError;
-use crate::read_layout::{ReadLayoutOptions, ReadStructureSource};
+use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
 
 /// Files and names of all tumour samples: the values of all `--tumor` options, in the given order. `REQUIRED`: whether
 /// the command needs at least one, instead of which `genuma plan` also takes `--genome`.
@@ -264,14 +264,14 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
         }
         let mut lanes = match normal {
             NormalReadSource::Files(files) => {
-                layout.open_lanes(NORMAL_SAMPLE, ReadStructureSource::Normal, files, options)?
+                layout.open_lanes(NORMAL_SAMPLE, ReadStructureOption::Normal, files, options)?
             }
             NormalReadSource::Reference(path) => {
                 vec![Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Reference(path.to_owned()))]
             }
         };
         for (sample, tumour) in (TUMOUR_SAMPLE..).zip(&tumours) {
-            lanes.extend(layout.open_lanes(sample, ReadStructureSource::Tumour, &tumour.files, options)?);
+            lanes.extend(layout.open_lanes(sample, ReadStructureOption::Tumour, &tumour.files, options)?);
         }
         for lane in remove_empty_lanes(&mut lanes)? {
             warnings.push(ResultWarning::new(WarningTopic::EmptyLane, describe_empty_lane(lane.paths())));

@@ -27,10 +27,10 @@ use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
 use crate::report::call::choose_calls_with_pileups;
-use crate::report::markup::format_date;
+use crate::report::markup::format_date_and_time;
 
 /// Annotations that are computed after the VCF records: screened sequences, genes and consequences.
-pub(crate) struct RecordAnnotations {
+pub(crate) struct ScreenHitsAndAnnotationSummary {
     /// Calls whose new sequence is that of a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
     /// Summary of the annotation with genes, if there is one.
@@ -46,7 +46,7 @@ pub(crate) fn build_call_summary(
     job: &CallJob,
     finished: &mut FinishedCall,
     records: &[VcfRecord],
-    findings: RecordAnnotations,
+    findings: ScreenHitsAndAnnotationSummary,
     timeline: Timeline,
 ) -> Result<CallSummary, spill::Error> {
     let firsts = first_records(records, finished.events.len());
@@ -57,7 +57,7 @@ pub(crate) fn build_call_summary(
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(CallSummary {
         command: job.provenance.command_line.clone(),
-        date: format_date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())),
+        date: format_date_and_time(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())),
         reference_identity: ReferenceIdentity::default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         samples: job.samples.names().to_vec(),

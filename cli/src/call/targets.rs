@@ -9,7 +9,11 @@ use genuma_somatic::target_depth::TargetsWithDepths;
 
 /// Formats the table of the targets: BED columns, the depth in each tumour and in the normal, and the status. `samples`
 /// are the names of the samples, the normal first.
-pub(crate) fn format_target_table(finished: &TargetsWithDepths, genome: &Reference, samples: &SampleNames) -> String {
+pub(crate) fn format_target_depth_table(
+    finished: &TargetsWithDepths,
+    genome: &Reference,
+    samples: &SampleNames,
+) -> String {
     let order: Vec<usize> =
         (usize::from(TUMOUR_SAMPLE)..samples.num_samples()).chain(samples.has_normal().then_some(0)).collect();
     let mut text = String::from("#chrom\tstart\tend\tname");

@@ -27,7 +27,7 @@ const MAX_HOT_KMERS: u64 = 1 << 16;
 
 /// File and format of the counted k-mers.
 #[derive(Debug, Clone)]
-pub(crate) enum KmerOutput {
+pub(crate) enum KmerOutputFile {
     /// A k-mer table in this file (`.gkt`).
     Table(PathBuf),
     /// Text in this file (`.tsv`).
@@ -43,15 +43,15 @@ pub(crate) struct WrittenKmerTotals {
     pub(crate) bytes: u64,
 }
 
-impl KmerOutput {
+impl KmerOutputFile {
     /// Returns the output to the file `path`. The extension determines the format.
     ///
     /// # Errors
     /// The extension is unknown.
-    pub(crate) fn from_path(path: &Path) -> Result<Self, UsageError> {
+    pub(crate) fn choose_format_by_extension(path: &Path) -> Result<Self, UsageError> {
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gkt") => Ok(KmerOutput::Table(path.to_path_buf())),
-            Some("tsv") => Ok(KmerOutput::Text(path.to_path_buf())),
+            Some("gkt") => Ok(KmerOutputFile::Table(path.to_path_buf())),
+            Some("tsv") => Ok(KmerOutputFile::Text(path.to_path_buf())),
             _ => Err(UsageError(format!("-o {}: give a name that ends in .gkt or .tsv", path.display()))),
         }
     }
@@ -66,8 +66,8 @@ impl KmerOutput {
         set: &mut AtomicFileSet,
     ) -> anyhow::Result<WrittenKmerTotals> {
         match self {
-            KmerOutput::Table(path) => write_table(path, sorted, note, memory, set),
-            KmerOutput::Text(path) => write_text(path, sorted, note, set),
+            KmerOutputFile::Table(path) => write_table(path, sorted, note, memory, set),
+            KmerOutputFile::Text(path) => write_text(path, sorted, note, set),
         }
     }
 }
@@ -179,7 +179,7 @@ impl CountOutcome<'_> {
     }
 
     /// Returns the statistics of each sample for MultiQC.
-    pub(crate) fn multiqc_rows(&self) -> impl Iterator<Item = KmerCountStatistics<'_>> {
+    pub(crate) fn to_multiqc_statistics_by_sample(&self) -> impl Iterator<Item = KmerCountStatistics<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
         named.zip(self.spectra).map(|((sample, bases), spectrum)| KmerCountStatistics {
             sample,
@@ -189,7 +189,7 @@ impl CountOutcome<'_> {
     }
 
     /// Adds statistics, times and sizes as a JSON file to `set`.
-    pub(crate) fn write_json(
+    pub(crate) fn add_json_file_to_set(
         &self,
         path: &Path,
         samples: &[NamedFiles],
@@ -232,6 +232,11 @@ impl CountOutcome<'_> {
             "peak_bytes": cost.peak_bytes,
             "steps": costs,
         });
-        json_file::add_json_file_with_schema(path, json_file::schema::KMER_COUNT_SCHEMA_NUMBER, &value, set)
+        json_file::add_json_file_with_schema_number(
+            path,
+            json_file::schema_numbers::KMER_COUNT_SCHEMA_NUMBER,
+            &value,
+            set,
+        )
     }
 }

@@ -25,7 +25,7 @@ const READ_STEP: &str = "read";
 const COUNT_STEP: &str = "count";
 
 /// Returns the path of the work folder of a count that writes to `out`: a hidden folder in `folder`.
-pub(crate) fn work_folder_of_count(folder: &Path, out: &Path) -> PathBuf {
+pub(crate) fn work_folder_path_of_count(folder: &Path, out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     folder.join(format!(".{name}.work"))
 }
@@ -91,7 +91,10 @@ impl ResumableCount {
             if self.is_finished(READ_STEP)? {
                 info!("{}: all reads are in bins already", self.store.work_folder.display());
             } else {
-                disk_space::check_free_space(&self.store.work_folder, disk_space::estimate_max_spill_bytes(lanes, 0)?)?;
+                disk_space::check_free_space(
+                    &self.store.work_folder,
+                    disk_space::estimate_max_kmer_spill_bytes(lanes, 0)?,
+                )?;
             }
             Some(self.store.run_or_load(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());

@@ -109,7 +109,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         provenance: job.provenance.clone(),
         call,
     };
-    publish_plan(&run_store, &plan.to_json()?, replaces_plan)?;
+    publish_plan(&run_store, &plan.to_checksummed_json()?, replaces_plan)?;
     report_plan(&plan, &needs);
     if request.sbatch {
         publish_sbatch_script(&run_store, &plan)?;

@@ -63,7 +63,7 @@ impl ForecastWithCost {
     ///
     /// # Errors
     /// A requested GPU is missing.
-    pub(super) fn from_input(
+    pub(super) fn forecast_call_with_cost(
         input: ForecastInput,
         runs: &[EarlierRun],
         gpu: &gpu::GpuOptions,
@@ -72,9 +72,9 @@ impl ForecastWithCost {
         let rates = calibrate_rates(runs);
         let forecast = input.forecast_call(&rates);
         let Resources { threads, memory, .. } = input.resources;
-        let devices = gpu.describe_device_choice(input.expected_num_kmers(), threads, memory)?;
+        let devices = gpu.describe_device_choice(input.expected_num_kmer_occurrences(), threads, memory)?;
         let watts = costs.watts.or(rates.watts);
-        let hours = forecast.wall_s() / 3600.0;
+        let hours = forecast.total_wall_s() / 3600.0;
         let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
         let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
         let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);

@@ -16,7 +16,7 @@ use genuma_somatic::count::{
 use genuma_somatic::pipeline::{CallParams, Resources};
 use serde::Serialize;
 
-use super::rates::{CostRates, MAX_GENOME_GBP_OF_BASE_RATES};
+use super::rates::{CostRates, MAX_GENOME_GBP_OF_UNSCALED_RATES};
 use crate::size_format;
 
 /// Minimum memory of a call, however small its input (bytes). A call with less is refused. Measured: 90 MiB with two
@@ -132,22 +132,22 @@ impl CallForecast {
     }
 
     /// Returns the wall-clock time of all units (s).
-    pub(crate) fn wall_s(&self) -> f64 {
+    pub(crate) fn total_wall_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.wall_s).sum()
     }
 
     /// Returns the CPU seconds of all units.
-    pub(crate) fn cpu_s(&self) -> f64 {
+    pub(crate) fn total_cpu_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.cpu_s).sum()
     }
 
     /// Returns the peak memory of the call: the maximum of all units (bytes).
-    pub(crate) fn peak_bytes(&self) -> u64 {
+    pub(crate) fn peak_memory_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0)
     }
 
     /// Returns the bytes read and the bytes written by all units.
-    pub(crate) fn read_and_written_bytes(&self) -> [u64; 2] {
+    pub(crate) fn total_read_and_written_bytes(&self) -> [u64; 2] {
         let sum = |of: fn(&UnitForecast) -> u64| self.units.iter().map(of).sum();
         [sum(|unit| unit.read_bytes), sum(|unit| unit.written_bytes)]
     }
@@ -234,12 +234,12 @@ impl ForecastInput {
 
     /// Returns the memory for data about the samples that are collected while reads are counted (bytes): a k-mer sketch
     /// for each tumour, and library statistics for each sample in each thread.
-    pub(crate) fn sketch_and_library_bytes(&self, rates: &CostRates) -> u64 {
+    pub(crate) fn sketch_and_library_memory_bytes(&self, rates: &CostRates) -> u64 {
         let tumours = self.num_samples.saturating_sub(1).max(1) as f64;
         // On average half as many k-mers are held as at most; a small genome has fewer.
         let sampled = KMER_SKETCH_PARAMS
             .max_kmers_for_genome(self.reference_bases.unwrap_or(u64::MAX))
-            .min(self.expected_num_kmers());
+            .min(self.expected_num_kmer_occurrences());
         let tallies = (self.resources.threads * self.num_samples) as f64;
         let pairs = self.estimate().reads / 2 / self.resources.threads.max(1) as u64 / self.num_samples.max(1) as u64;
         let library = rates.library_bytes * (pairs as f64 / LIBRARY_SATURATION_PAIRS).min(1.0);
@@ -247,7 +247,7 @@ impl ForecastInput {
     }
 
     /// Returns the expected number of k-mers in the reads, counting repeated ones.
-    pub(crate) fn expected_num_kmers(&self) -> u64 {
+    pub(crate) fn expected_num_kmer_occurrences(&self) -> u64 {
         ExpectedKmers::from_read_estimate(&self.estimate(), self.k).kmers
     }
 
@@ -376,10 +376,10 @@ impl<'a> UnitForecaster<'a> {
     }
 
     /// Returns the factor by which the cost per Gbase on this genome exceeds the cost on a genome of
-    /// [`MAX_GENOME_GBP_OF_BASE_RATES`]. `tenfold` is the relative growth for a genome ten times as large.
+    /// [`MAX_GENOME_GBP_OF_UNSCALED_RATES`]. `tenfold` is the relative growth for a genome ten times as large.
     fn genome_size_factor(&self, tenfold: f64) -> f64 {
         // docs/model/time_and_memory.md (2)
-        1.0 + tenfold * (self.reference_gbp / MAX_GENOME_GBP_OF_BASE_RATES).max(1.0).log10()
+        1.0 + tenfold * (self.reference_gbp / MAX_GENOME_GBP_OF_UNSCALED_RATES).max(1.0).log10()
     }
 
     /// Returns the bytes of `gbases` Gbases at `rate` bytes per Gbase.
@@ -454,7 +454,7 @@ impl<'a> UnitForecaster<'a> {
             (self.input.reference_bases.unwrap_or(0) as f64 * CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE) as u64;
         // The counter leaves room for the candidate k-mers, and for as much of the other data as fits.
         let counter = self.base_bytes_without_panel() + memory + candidate_bytes;
-        let evidence_bytes = self.input.sketch_and_library_bytes(self.rates) + self.waiting_mates_bytes();
+        let evidence_bytes = self.input.sketch_and_library_memory_bytes(self.rates) + self.waiting_mates_bytes();
         let peak_bytes = (counter + evidence_bytes).min(self.input.resources.memory.max(counter));
         let readings = f64::from(partitions);
         let record = self.packed_bytes.map_or(0.0, |_| self.rates.pack_reads_cpu_s);

@@ -33,13 +33,13 @@ pub(crate) struct CostRates {
     /// Writing the results: CPU s per Gbase of all samples, at 30x.
     pub(crate) write_cpu_s: f64,
     /// Relative growth of `assemble_cpu_s` and `recruit_cpu_s` on a genome ten times as large as
-    /// [`MAX_GENOME_GBP_OF_BASE_RATES`]: repeats have more copies, and tables exceed the caches.
+    /// [`MAX_GENOME_GBP_OF_UNSCALED_RATES`]: repeats have more copies, and tables exceed the caches.
     pub(crate) tenfold_genome_read_growth: f64,
-    /// Relative growth of `align_contigs_cpu_s` on a genome ten times as large as [`MAX_GENOME_GBP_OF_BASE_RATES`],
+    /// Relative growth of `align_contigs_cpu_s` on a genome ten times as large as [`MAX_GENOME_GBP_OF_UNSCALED_RATES`],
     /// where contigs have more placements.
     pub(crate) tenfold_genome_placement_growth: f64,
     /// Relative growth of `judge_cpu_s` and `write_cpu_s` on a genome ten times as large as
-    /// [`MAX_GENOME_GBP_OF_BASE_RATES`]: there are more candidate calls.
+    /// [`MAX_GENOME_GBP_OF_UNSCALED_RATES`]: there are more candidate calls.
     pub(crate) tenfold_genome_call_growth: f64,
     /// Reading the reference once: s per Gbp in one thread. A call reads it three times.
     pub(crate) read_reference_s: f64,
@@ -99,15 +99,15 @@ pub(crate) struct CostRates {
 
 /// Size of the largest genome (Gbp) for which the rates are valid unchanged. On larger genomes the cost per Gbase is
 /// higher; the fields `tenfold_genome_…` say by how much.
-pub(crate) const MAX_GENOME_GBP_OF_BASE_RATES: f64 = 0.025;
+pub(crate) const MAX_GENOME_GBP_OF_UNSCALED_RATES: f64 = 0.025;
 
 /// Machine on which [`MEASURED_RATES`] were measured.
-pub(crate) const RATES_MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
+pub(crate) const MACHINE_OF_MEASURED_RATES: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Rates that were measured on [`RATES_MACHINE`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like
-/// human --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
-/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` scales the rates to earlier runs on the user's
-/// machine.
+/// Rates that were measured on [`MACHINE_OF_MEASURED_RATES`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate
+/// --genome-like human --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from
+/// earlier runs; `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` scales the rates to earlier runs
+/// on the user's machine.
 pub(crate) const MEASURED_RATES: CostRates = CostRates {
     count_cpu_s: 19.0,
     extra_partition_cpu_s: 8.0,

@@ -46,7 +46,7 @@ impl ForecastInput {
         let base = rates.base_bytes + rates.thread_bytes * threads as f64;
         let tumour = self.bases[1] as f64 / 1e9;
         let candidate_bytes = rates.candidate_kmer_bytes * tumour;
-        let evidence_bytes = self.sketch_and_library_bytes(rates) as f64;
+        let evidence_bytes = self.sketch_and_library_memory_bytes(rates) as f64;
         let waiting = rates.waiting_mates_bytes * self.num_aligned_files as f64;
         let panel = self.panel.map_or(0, |panel| panel.filter_and_index_bytes) as f64;
         let recruited = rates.recruited_disk_bytes * all_bases / 1e9;

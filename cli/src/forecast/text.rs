@@ -9,7 +9,7 @@ use genuma_work::publish::AtomicFileSet;
 use super::calibrate::EarlierRun;
 use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
-use super::rates::RATES_MACHINE;
+use super::rates::MACHINE_OF_MEASURED_RATES;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::{gpu, json_file, logging, size_format};
 
@@ -18,19 +18,19 @@ use crate::{gpu, json_file, logging, size_format};
 ///
 /// # Errors
 /// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
-pub(crate) fn print_forecast(
+pub(crate) fn print_and_write_forecast(
     input: ForecastInput,
     runs: &[EarlierRun],
     gpu: &gpu::GpuOptions,
     costs: &CostOptions,
     json: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let plan = ForecastWithCost::from_input(input, runs, gpu, costs)?;
+    let plan = ForecastWithCost::forecast_call_with_cost(input, runs, gpu, costs)?;
     if let Some(path) = json {
         let mut set = AtomicFileSet::default();
-        json_file::add_json_file_with_schema(
+        json_file::add_json_file_with_schema_number(
             path,
-            json_file::schema::FORECAST_SCHEMA_NUMBER,
+            json_file::schema_numbers::FORECAST_SCHEMA_NUMBER,
             &serde_json::to_value(&plan)?,
             &mut set,
         )?;
@@ -74,7 +74,10 @@ fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
     }
     let _ = match plan.num_earlier_runs {
         0 => {
-            writeln!(text, "rates       measured on an {RATES_MACHINE}; give earlier runs on this machine with --from")
+            writeln!(
+                text,
+                "rates       measured on an {MACHINE_OF_MEASURED_RATES}; give earlier runs on this machine with --from"
+            )
         }
         runs => writeln!(text, "rates       the medians of {}", format_count_with_noun(runs as u64, "earlier run")),
     };
@@ -124,8 +127,8 @@ fn render_units(plan: &ForecastWithCost) -> String {
         let bytes = [unit.peak_bytes, unit.read_bytes, unit.written_bytes];
         rows.push(row(unit.name, [unit.cpu_s, unit.wall_s], bytes));
     }
-    let ([read, written], peak) = (forecast.read_and_written_bytes(), forecast.peak_bytes());
-    rows.push(row("all", [forecast.cpu_s(), forecast.wall_s()], [peak, read, written]));
+    let ([read, written], peak) = (forecast.total_read_and_written_bytes(), forecast.peak_memory_bytes());
+    rows.push(row("all", [forecast.total_cpu_s(), forecast.total_wall_s()], [peak, read, written]));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..6).map(width).collect();
     let line = |row: &[String; 6]| {

@@ -16,7 +16,7 @@ const ALWAYS_ALLOWED_LOAD: f64 = 0.5;
 
 /// Describes the load of a machine with `num_cpus` CPUs: its CPU pressure if that is high, otherwise its load average.
 /// `None` if both are low or unknown. `root` is `/`, or another folder in tests.
-pub(super) fn describe_load(root: &Path, num_cpus: usize) -> Option<String> {
+pub(super) fn describe_current_load(root: &Path, num_cpus: usize) -> Option<String> {
     let pressure = read_pressure(root).map(|pressure| pressure.average_percent);
     if let Some(percent) = pressure.filter(|&percent| percent > MAX_CPU_PRESSURE_PERCENT) {
         return Some(format!("tasks waited for a CPU in {percent:.0} % of the last 10 seconds"));
@@ -59,7 +59,7 @@ impl CpuPressureMeter {
 
     /// Describes the load since the start of the measurement. `None` if the machine was idle apart from this process,
     /// or if the kernel reports no CPU pressure.
-    pub(super) fn describe_load(&self) -> Option<String> {
+    pub(super) fn describe_load_since_start(&self) -> Option<String> {
         let waited_us = read_pressure(Path::new("/"))?.total_us - self.total_us?;
         let percent = waited_us / 1e4 / self.start.elapsed().as_secs_f64();
         (percent > MAX_CPU_PRESSURE_PERCENT)
@@ -79,12 +79,12 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        assert_eq!(describe_load(root.path(), 4), None, "a kernel that reports nothing");
+        assert_eq!(describe_current_load(root.path(), 4), None, "a kernel that reports nothing");
         write("loadavg", "0.45 0.30 0.20 1/300 4321\n");
-        assert_eq!(describe_load(root.path(), 4), None);
+        assert_eq!(describe_current_load(root.path(), 4), None);
         write("loadavg", "3.21 0.30 0.20 1/300 4321\n");
-        assert_eq!(describe_load(root.path(), 64), None);
-        assert_eq!(describe_load(root.path(), 4).unwrap(), "the load average is 3.2 on 4 CPUs");
+        assert_eq!(describe_current_load(root.path(), 64), None);
+        assert_eq!(describe_current_load(root.path(), 4).unwrap(), "the load average is 3.2 on 4 CPUs");
         let pressure = |percent: f64| {
             format!(
                 "some avg10={percent:.2} avg60=0.10 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
@@ -92,8 +92,11 @@ mod tests {
         };
         write("loadavg", "0.00 0.30 0.20 1/300 4321\n");
         write("pressure/cpu", &pressure(4.9));
-        assert_eq!(describe_load(root.path(), 4), None);
+        assert_eq!(describe_current_load(root.path(), 4), None);
         write("pressure/cpu", &pressure(98.6));
-        assert_eq!(describe_load(root.path(), 64).unwrap(), "tasks waited for a CPU in 99 % of the last 10 seconds");
+        assert_eq!(
+            describe_current_load(root.path(), 64).unwrap(),
+            "tasks waited for a CPU in 99 % of the last 10 seconds"
+        );
     }
 }

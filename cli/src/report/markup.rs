@@ -77,7 +77,7 @@ pub(crate) fn format_three_digits(n: f64) -> String {
 }
 
 /// Formats seconds since 1970 as a date and time: `2026-11-21 08:07 UTC`.
-pub(crate) fn format_date(seconds: u64) -> String {
+pub(crate) fn format_date_and_time(seconds: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     // Later times are shown as the last minute of the year 9999.
     let seconds = seconds.min(253_402_300_799);
@@ -155,7 +155,7 @@ mod tests {
             ["0.00", "1.13", "10.0", "12.4", "105", "1,234"]
         );
         assert_eq!(
-            [0, 951_782_340, 1_735_689_599, 1_795_248_420].map(format_date),
+            [0, 951_782_340, 1_735_689_599, 1_795_248_420].map(format_date_and_time),
             ["1970-01-01 00:00 UTC", "2000-02-28 23:59 UTC", "2024-12-31 23:59 UTC", "2026-11-21 08:07 UTC"]
         );
     }

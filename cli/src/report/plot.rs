@@ -142,7 +142,7 @@ impl<'a> PlotArea<'a> {
 
     /// Colours the background of every other range of the x axis, and writes the names of the ranges at the top where
     /// they fit. `bands`: start, end, name.
-    pub(crate) fn add_axis_bands(&mut self, bands: &[(f64, f64, &str)]) {
+    pub(crate) fn add_named_x_axis_bands(&mut self, bands: &[(f64, f64, &str)]) {
         let (top, high) = (self.size.top, self.baseline() - self.size.top);
         for (i, &(from, to, name)) in bands.iter().enumerate() {
             let (x, end) = (self.x_position(from), self.x_position(to));
@@ -216,7 +216,7 @@ impl<'a> PlotArea<'a> {
     }
 
     /// Adds a point with an error bar and a tooltip.
-    pub(crate) fn add_interval_point(&mut self, style: &str, point: &PlotPoint) {
+    pub(crate) fn add_point_with_error_bar(&mut self, style: &str, point: &PlotPoint) {
         let [low, y, high] = [point.low, point.y, point.high].map(|y| self.y_position(y.min(self.y.to)));
         let x = self.x_position(point.x);
         let _ = write!(
@@ -294,7 +294,7 @@ impl<'a> PlotArea<'a> {
     }
 
     /// Adds a line through points, each with an error bar and a tooltip.
-    pub(crate) fn add_line_with_intervals(&mut self, key: LegendKey, points: &[PlotPoint]) {
+    pub(crate) fn add_line_with_error_bars(&mut self, key: LegendKey, points: &[PlotPoint]) {
         let mut line = String::new();
         let mut dots = String::new();
         for point in points {

@@ -28,7 +28,7 @@ pub(crate) struct RunOutcome<'a> {
 impl RunOutcome<'_> {
     /// Warns if the index of an instance is not on the requested nodes, or if its threads may run on other CPUs than
     /// assigned.
-    pub(crate) fn warn_about_placement(&self) {
+    pub(crate) fn warn_of_wrong_placement(&self) {
         for (i, (instance, seat)) in self.summary.instances.iter().zip(self.cpu_slots).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) = (instance.as_asked, &instance.pages, &instance.policy) {
                 warn!(
@@ -89,9 +89,9 @@ impl RunOutcome<'_> {
         mut set: AtomicFileSet,
     ) -> anyhow::Result<()> {
         if let Some(path) = json {
-            json_file::add_json_file_with_schema(
+            json_file::add_json_file_with_schema_number(
                 path,
-                json_file::schema::RUN_COMMAND_SCHEMA_NUMBER,
+                json_file::schema_numbers::RUN_COMMAND_SCHEMA_NUMBER,
                 &self.to_json(),
                 &mut set,
             )?;

@@ -26,7 +26,7 @@ pub(super) fn run_placed_command(args: &Args) -> anyhow::Result<()> {
         ))
         .into());
     }
-    args.read_args.check_reference_not_given(&program)?;
+    args.read_args.check_no_reference_for_unknown_program(&program)?;
     let (strategy, why) = match args.strategy.as_str() {
         "auto" => {
             (Strategy::PLAIN_RUN, format!("genuma has no model of {program}, so choose another one with --strategy"))

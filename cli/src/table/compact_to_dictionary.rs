@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictionary> {
     let note = read_count_note(scan)?;
     let memory =
-        args.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_to_machine_memory);
+        args.memory.map_or_else(memory_limits::default_memory_budget_bytes, memory_limits::cap_memory_to_machine_total);
     let reserved = BASE_MEMORY_BYTES + PAGES_PER_BATCH * (PAGE_BYTES + scan.max_unpacked_page_bytes());
     let spec = DictionarySpec {
         k: note.k,

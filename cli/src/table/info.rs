@@ -7,7 +7,7 @@ use genuma_flash::TablePageReader;
 
 use super::read_count_note;
 use crate::logging;
-use crate::query::open_dictionary;
+use crate::query::open_dictionary_with_note;
 use crate::table_note::TableNote;
 
 /// Describe a table or dictionary: one line for each property, with its name and value separated by a tab.
@@ -37,7 +37,7 @@ fn describe_table(args: &Args) -> anyhow::Result<Properties> {
 }
 
 fn describe_dictionary(args: &Args) -> anyhow::Result<Properties> {
-    let (dictionary, note) = open_dictionary(&args.table)?;
+    let (dictionary, note) = open_dictionary_with_note(&args.table)?;
     let mut lines = describe_note(&note, dictionary.len());
     let bytes = dictionary.part_sizes();
     lines.push(("has_counts", if dictionary.num_samples() > 0 { "yes" } else { "no" }.to_owned()));

@@ -40,7 +40,7 @@ struct TableCursor {
     first_kmers: Vec<u64>,
 }
 
-/// Divides tables into consecutive k-mer ranges, one at each call of [`KmerRangeDivider::next_range`].
+/// Divides tables into consecutive k-mer ranges, one at each call of [`KmerRangeDivider::compute_next_range`].
 #[derive(Debug)]
 pub(crate) struct KmerRangeDivider {
     tables: Vec<TableCursor>,
@@ -50,7 +50,7 @@ pub(crate) struct KmerRangeDivider {
 
 impl KmerRangeDivider {
     /// Creates a value that divides these tables. A range has at most `steps[i]` pages of table i.
-    pub(crate) fn for_tables(scans: &[TablePageReader], steps: &[u64]) -> KmerRangeDivider {
+    pub(crate) fn new_for_tables(scans: &[TablePageReader], steps: &[u64]) -> KmerRangeDivider {
         let table = |(scan, &step): (&TablePageReader, &u64)| {
             let (pages, index) = (scan.num_pages(), Vec::new());
             TableCursor { next_page: 0, num_pages: pages, max_pages: step.max(1), first_kmers: index }
@@ -62,7 +62,11 @@ impl KmerRangeDivider {
     ///
     /// # Errors
     /// An index cannot be read or is damaged.
-    pub(crate) fn next_range(&mut self, scans: &[TablePageReader], range: &mut KmerRange) -> Result<bool, Error> {
+    pub(crate) fn compute_next_range(
+        &mut self,
+        scans: &[TablePageReader],
+        range: &mut KmerRange,
+    ) -> Result<bool, Error> {
         if self.ended {
             return Ok(false);
         }
@@ -132,10 +136,10 @@ mod tests {
         };
         let scans: Vec<TablePageReader> = all.iter().enumerate().map(table).collect();
         for steps in [[1; 6], [3, 2, 1, 1, 1, 4], [200, 1, 1, 1, 1, 3], [512; 6]] {
-            let mut cuts = KmerRangeDivider::for_tables(&scans, &steps);
+            let mut cuts = KmerRangeDivider::new_for_tables(&scans, &steps);
             let (mut stretch, mut found) = (KmerRange::default(), vec![Vec::new(); all.len()]);
             let (mut before, mut raw) = (0, UncheckedPages::allocate(512).expect("memory"));
-            while cuts.next_range(&scans, &mut stretch).expect("whole tables") {
+            while cuts.compute_next_range(&scans, &mut stretch).expect("whole tables") {
                 assert!(stretch.low == before && stretch.low < stretch.high);
                 before = stretch.high;
                 for (table, share) in stretch.table_pages.iter().enumerate() {

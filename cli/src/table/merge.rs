@@ -248,7 +248,8 @@ fn filter_run(node: MergeFilter, run: EntrySlice<'_>, block: &mut MergedEntries)
     block.num_entries = filled;
 }
 
-/// Merges the lower halves and the upper halves of two inputs.
+/// Merges two sorted inputs, the lower halves with each other and the upper halves with each other, in alternate steps
+/// (see [`LowAndHighHalf`]). Entries that `node` rejects are left out.
 fn merge_pair<W: CountReducer>(
     node: MergeFilter,
     a: LowAndHighHalf<EntrySlice<'_>>,
@@ -400,7 +401,7 @@ fn merge_many_with_vectors<W: CountReducer>(
 ) {
     let mut row = vec![0; rule.row_starts[inputs.len()]];
     let mut counts = vec![0; rule.num_samples];
-    let each = rule.samples_per_table();
+    let each = rule.num_samples_of_first_table();
     loop {
         let key = min_kmer(heads);
         if key == INVALID_KMER {

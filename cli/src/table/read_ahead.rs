@@ -73,7 +73,7 @@ impl<'a> KmerRangeQueue<'a> {
             Ok(KmerRangeSlot { kmer_range: KmerRange::default(), raw_pages: raw })
         };
         let state = ReadAheadState {
-            divider: KmerRangeDivider::for_tables(scans, steps),
+            divider: KmerRangeDivider::new_for_tables(scans, steps),
             free_slots: (0..slots).map(slot).collect::<Result<_, _>>()?,
             ready: BTreeMap::new(),
             num_begun: 0,
@@ -116,7 +116,7 @@ impl<'a> KmerRangeQueue<'a> {
                 continue;
             };
             let number = state.num_begun;
-            match state.divider.next_range(self.scans, &mut slot.kmer_range) {
+            match state.divider.compute_next_range(self.scans, &mut slot.kmer_range) {
                 Ok(false) => {
                     state.ended = true;
                     self.notify_all();
@@ -141,7 +141,7 @@ impl<'a> KmerRangeQueue<'a> {
 
     /// Waits for the next range, in ascending order. Returns its number, and the range or the error of reading it.
     /// `None` if there are no more ranges.
-    pub(crate) fn next_range(&self) -> Option<(u64, Result<KmerRangeSlot, Error>)> {
+    pub(crate) fn wait_for_next_range(&self) -> Option<(u64, Result<KmerRangeSlot, Error>)> {
         let mut state = self.lock();
         loop {
             let number = state.num_taken;
@@ -167,7 +167,7 @@ impl<'a> KmerRangeQueue<'a> {
         self.slot_freed.notify_one();
     }
 
-    /// Stops the queue: no further range is read, and [`KmerRangeQueue::next_range`] returns `None`.
+    /// Stops the queue: no further range is read, and [`KmerRangeQueue::wait_for_next_range`] returns `None`.
     pub(crate) fn stop_reading(&self) {
         let mut state = self.lock();
         (state.num_begun, state.ended) = (state.num_taken, true);

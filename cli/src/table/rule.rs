@@ -109,7 +109,7 @@ impl CountMode {
     }
 
     /// Returns whether the mode requires that all tables have the same number of samples.
-    pub(crate) fn needs_equal_samples(self) -> bool {
+    pub(crate) fn needs_equal_num_samples(self) -> bool {
         !matches!(self, CountMode::Samples | CountMode::Columns)
     }
 }
@@ -199,7 +199,7 @@ count_reducers! {
 
 impl CombineRule {
     /// Returns the number of samples of the first table. In modes that need equal samples, every table has this number.
-    pub(crate) fn samples_per_table(&self) -> usize {
+    pub(crate) fn num_samples_of_first_table(&self) -> usize {
         self.row_starts.get(1).copied().unwrap_or(1)
     }
 
@@ -217,7 +217,7 @@ impl CombineRule {
     #[inline(always)]
     pub(crate) fn keeps_kmer(&self, row: &[u32], counts: &[u32]) -> bool {
         let has = |counts: &[u32]| counts.iter().any(|&n| n > 0);
-        let (own, others) = row.split_at(self.samples_per_table());
+        let (own, others) = row.split_at(self.num_samples_of_first_table());
         let kept = match self.operation {
             SetOperation::Union | SetOperation::Filter => true,
             SetOperation::Intersect => self.row_starts.windows(2).all(|table| has(&row[table[0]..table[1]])),

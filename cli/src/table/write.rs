@@ -9,7 +9,7 @@ use genuma_work::ordered_section::{OrderedSection, PanicGuard};
 use genuma_work::publish::{AtomicFile, PartialFile};
 
 use super::merge::EntrySlice;
-use crate::count::outputs::KmerOutput;
+use crate::count::outputs::KmerOutputFile;
 use crate::table_note::TableNote;
 
 /// A complete temporary file that is not published yet, and its number of k-mers.
@@ -21,17 +21,17 @@ pub(crate) struct UnpublishedFile {
 /// Output to a table or a text file that several threads write.
 pub(crate) enum SharedOutput<'o, 'w> {
     Table(&'o ParallelTableWriter<'w>),
-    Text(&'o TextOutput),
+    Text(&'o SharedTextOutput),
 }
 
 /// Output to a text file that several threads write.
-pub(crate) struct TextOutput {
-    ordered_lines: OrderedSection<TextFile>,
+pub(crate) struct SharedTextOutput {
+    ordered_lines: OrderedSection<OrderedTextFile>,
     k: u32,
 }
 
 /// The text file. Threads access it one after another, in the order of the k-mer ranges.
-pub(crate) struct TextFile {
+pub(crate) struct OrderedTextFile {
     file: AtomicFile,
     kmers: u64,
     fault: Option<std::io::Error>,
@@ -40,7 +40,7 @@ pub(crate) struct TextFile {
 /// The part of the output that belongs to one thread.
 pub(crate) enum ThreadWriter<'o, 'w> {
     Table(Box<KeyRangeWriter<'o, 'w>>),
-    Text { text: &'o TextOutput, _watch: PanicGuard<'o, TextFile>, lines: Vec<u8> },
+    Text { text: &'o SharedTextOutput, _watch: PanicGuard<'o, OrderedTextFile>, lines: Vec<u8> },
 }
 
 /// Creates the output file, a table with the specification `spec` or text, and calls `work`, which runs the threads
@@ -48,25 +48,27 @@ pub(crate) enum ThreadWriter<'o, 'w> {
 ///
 /// # Errors
 /// The file cannot be created or written, or memory cannot be allocated; or `work` failed.
-pub(crate) fn write_output<T>(
-    target: &KmerOutput,
+pub(crate) fn create_output_and_run_writers<T>(
+    target: &KmerOutputFile,
     note: &TableNote,
     spec: TableSpec,
     work: impl FnOnce(SharedOutput<'_, '_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, UnpublishedFile)> {
     match target {
-        KmerOutput::Table(path) => {
+        KmerOutputFile::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
             let done = writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
             let (written, file) = writer.finish_without_publishing()?;
             Ok((done, UnpublishedFile { file, kmers: written.entries }))
         }
-        KmerOutput::Text(path) => {
+        KmerOutputFile::Text(path) => {
             let file = create_text_file(path, note)?;
-            let text =
-                TextOutput { ordered_lines: OrderedSection::new(TextFile { file, kmers: 0, fault: None }), k: note.k };
+            let text = SharedTextOutput {
+                ordered_lines: OrderedSection::new(OrderedTextFile { file, kmers: 0, fault: None }),
+                k: note.k,
+            };
             let done = work(SharedOutput::Text(&text));
-            let TextFile { file, kmers: entries, fault } = text.ordered_lines.into_inner();
+            let OrderedTextFile { file, kmers: entries, fault } = text.ordered_lines.into_inner();
             match fault {
                 // The error names the file.
                 Some(fault) => Err(fault.into()),

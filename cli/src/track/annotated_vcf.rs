@@ -45,7 +45,7 @@ enum AlleleResult<'a> {
 }
 
 /// Returns the annotated VCF as text. `text` is the VCF of the known variants.
-pub(crate) fn render_annotated_vcf(text: &str, tracking: &TrackingResult) -> String {
+pub(crate) fn render_vcf_with_tracking_results(text: &str, tracking: &TrackingResult) -> String {
     let mut results: HashMap<(usize, usize), AlleleResult<'_>> = HashMap::new();
     for (i, change) in tracking.changes.iter().enumerate() {
         let each = tracking.samples.iter().map(|sample| &sample.changes[i]).collect();

@@ -60,8 +60,8 @@ fn less_scratch_means_more_partitions_and_advice() {
     assert_eq!(all.partitions, 1);
     assert!(some.partitions > 1 && none.partitions > some.partitions);
     assert!(all.scratch_bytes > some.scratch_bytes && some.scratch_bytes <= 50 << 30);
-    assert!(all.cpu_s() < some.cpu_s() && some.cpu_s() < none.cpu_s());
-    assert!(some.read_and_written_bytes()[0] > all.read_and_written_bytes()[0]);
+    assert!(all.total_cpu_s() < some.total_cpu_s() && some.total_cpu_s() < none.total_cpu_s());
+    assert!(some.total_read_and_written_bytes()[0] > all.total_read_and_written_bytes()[0]);
     let advised = some.advice.iter().find(|line| line.contains("--scratch")).expect("advice");
     // The advice works.
     let word = advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
@@ -80,7 +80,7 @@ fn a_copy_of_the_reads_is_made_where_there_is_room_beside_the_kmers() {
         let [with, without] = [&all, &none].map(|forecast| find_unit(forecast, name));
         assert!(with.cpu_s < without.cpu_s && with.read_bytes > 0, "{with:?} {without:?}");
     }
-    assert!(all.cpu_s() < none.cpu_s() && all.advice.is_empty());
+    assert!(all.total_cpu_s() < none.total_cpu_s() && all.advice.is_empty());
     // The advice works, and much less does not.
     let [advised] = &none.advice[..] else { panic!("{:?}", none.advice) };
     let word = advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
@@ -97,8 +97,8 @@ fn a_copy_of_the_reads_is_made_where_there_is_room_beside_the_kmers() {
 fn threads_take_less_time_for_the_same_work() {
     let all = [1, 2, 4, 16].map(|n| forecast_with(|g| g.resources.threads = n));
     for two in all.windows(2) {
-        assert!(two[0].wall_s() > two[1].wall_s(), "{two:?}");
-        assert!((two[0].cpu_s() - two[1].cpu_s()).abs() < 1.0);
+        assert!(two[0].total_wall_s() > two[1].total_wall_s(), "{two:?}");
+        assert!((two[0].total_cpu_s() - two[1].total_cpu_s()).abs() < 1.0);
     }
     // Four files are inflated by four threads, however many there are.
     let bound = 186.0 * MEASURED_RATES.inflate_s / 4.0;
@@ -152,11 +152,12 @@ fn facts_panel_and_lanes_take_memory() {
         given.forecast_call(&MEASURED_RATES)
     };
     let (alone, several) = (small(&|_| {}), small(&|g| g.num_samples = 4));
-    let of =
-        |samples| ForecastInput { num_samples: samples, ..given.clone() }.sketch_and_library_bytes(&MEASURED_RATES);
+    let of = |samples| {
+        ForecastInput { num_samples: samples, ..given.clone() }.sketch_and_library_memory_bytes(&MEASURED_RATES)
+    };
     assert!(of(4) > of(2) * 3 / 2 && peak(&several, "count") > peak(&alone, "count"));
     assert!(
-        of(2) < human_genome_input().sketch_and_library_bytes(&MEASURED_RATES),
+        of(2) < human_genome_input().sketch_and_library_memory_bytes(&MEASURED_RATES),
         "of a large genome more is sampled"
     );
     // Reads wait for mates while files are read, but not while packed reads are read.
@@ -184,5 +185,5 @@ fn without_a_reference_nothing_is_scanned() {
         find_unit(&none, "place").cpu_s < find_unit(&all, "place").cpu_s && find_unit(&none, "place").read_bytes == 0
     );
     assert!(none.units.iter().all(|unit| unit.name != "reference"));
-    assert!(none.peak_bytes() <= all.peak_bytes());
+    assert!(none.peak_memory_bytes() <= all.peak_memory_bytes());
 }

@@ -78,7 +78,7 @@ pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &Advised
         for (_, [mean, low, high]) in measured.iter().filter(|(of, _)| *of == strategy) {
             let title = format!("{strategy}: measured {}", format_duration(*mean));
             let point = PlotPoint { x: case.threads as f64, y: *mean, low: *low, high: *high, title };
-            plot.add_interval_point(key.style, &point);
+            plot.add_point_with_error_bar(key.style, &point);
         }
     }
     let caption = "Curves are predicted, from the trial of the plain run if there was one. Dots are measured by trials. The plain run and \

@@ -123,7 +123,7 @@ fn candidate_rows(advice: &Advice) -> String {
             format_three_digits(predicted.low),
             format_three_digits(predicted.high),
             one.measured.len(),
-            escape_html(&text::describe_strategy_outcome(advice, one))
+            escape_html(&text::describe_strategy_gain_or_advice(advice, one))
         );
     }
     rows

@@ -8,7 +8,7 @@ use genuma_strategy::advisor::{Advice, ConsideredStrategy, TrialStopReason};
 use super::AdvisedRun;
 
 /// Returns the advice as text: a line about the run, a table of strategies, and the decision.
-pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String {
+pub(crate) fn format_advice(case: &AdvisedRun, advice: &Advice) -> String {
     let mut text = String::new();
     let app = &case.application;
     let nodes = case.machine.nodes.len();
@@ -38,7 +38,7 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
             format_seconds(predicted.seconds),
             format!("{} to {}", format_seconds(predicted.low), format_seconds(predicted.high)),
             one.measured.len(),
-            describe_strategy_outcome(advice, one)
+            describe_strategy_gain_or_advice(advice, one)
         );
     }
     for refused in &advice.refused {
@@ -52,7 +52,7 @@ pub(crate) fn format_advice_table(case: &AdvisedRun, advice: &Advice) -> String 
 
 /// Describes one strategy in a few words: that it is advised, that it is the plain run, or else its speed relative to
 /// the plain run (measured if trials measured both, otherwise predicted).
-pub(crate) fn describe_strategy_outcome(advice: &Advice, one: &ConsideredStrategy) -> String {
+pub(crate) fn describe_strategy_gain_or_advice(advice: &Advice, one: &ConsideredStrategy) -> String {
     let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN_RUN);
     if one.strategy == advice.strategy {
         return if one.strategy == Strategy::PLAIN_RUN { "advised: do nothing" } else { "advised" }.to_owned();

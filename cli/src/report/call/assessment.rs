@@ -280,13 +280,13 @@ fn assess_contamination(pair: Option<&SamplePairSummary>, sample: usize, burden:
 }
 
 /// Default reason in the report why the share of tumour in normal is unknown.
-pub(crate) const TOO_FEW_CHANGES_REASON: &str = "too few clear somatic changes";
+pub(crate) const DEFAULT_UNKNOWN_TIN_REASON: &str = "too few clear somatic changes";
 
 fn assess_tumour_in_normal(pair: Option<&SamplePairSummary>, portrait: &SampleSummary) -> Finding {
     const ABOUT: &str = "Tumour in the normal";
     let Some(found) = portrait.tumour_in_normal.filter(|_| may_be_one_person(pair)) else {
         let why = if may_be_one_person(pair) || pair.is_none() {
-            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(TOO_FEW_CHANGES_REASON)
+            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(DEFAULT_UNKNOWN_TIN_REASON)
         } else {
             "the samples are of different people"
         };

@@ -25,7 +25,7 @@ const FILTERED_PILEUPS: usize = MAX_READ_PILEUPS / 4;
 const MAX_TABLE_AND_PILEUP_BYTES: usize = 9_500_000;
 
 /// The table of calls and the read pileups of the report.
-pub(crate) struct CallTable {
+pub(crate) struct CallTableAndPileups {
     /// HTML of the table rows, sorted by position on the reference.
     pub(crate) rows: String,
     /// JSON object with the read pileups; the keys are indices of calls. Calls with an empty read pileup are left out.
@@ -57,8 +57,7 @@ fn calls_in_table(calls: &[ReportedEvent]) -> Vec<usize> {
 }
 
 /// Chooses the calls of the table that get a read pileup. Returns their indices, the most doubtful first: PASS calls by
-/// increasing
-/// quality, then filtered calls by decreasing quality. If there are too many calls, filtered calls get
+/// increasing quality, then filtered calls by decreasing quality. If there are too many calls, filtered calls get
 /// [`FILTERED_PILEUPS`] of the pileups, or more if few calls pass.
 pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
     let (mut passed, mut filtered): (Vec<usize>, Vec<usize>) =
@@ -74,7 +73,7 @@ pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
 
 /// Builds the table of the best calls, and read pileups for those of [`choose_calls_with_pileups`], as far as the page
 /// has room.
-pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
+pub(crate) fn build_call_table_and_pileups(outcome: &CallSummary) -> CallTableAndPileups {
     let calls = &outcome.calls;
     let best = calls_in_table(calls);
     let has_genes = outcome.annotation.is_some();
@@ -95,7 +94,7 @@ pub(crate) fn build_call_table(outcome: &CallSummary) -> CallTable {
             pictures.insert(n.to_string(), picture);
         }
     }
-    CallTable {
+    CallTableAndPileups {
         rows,
         pictures: json!(pictures).to_string(),
         rows_left_out: calls.len() - best.len(),

@@ -38,7 +38,7 @@ fn class_legend_key(class: EventClass) -> LegendKey<'static> {
 }
 
 /// Returns the plots of the k-mer spectrum and of the calls as HTML.
-pub(crate) fn call_charts(outcome: &CallSummary) -> String {
+pub(crate) fn kmer_spectrum_and_call_charts(outcome: &CallSummary) -> String {
     let calls = &outcome.calls;
     [
         kmer_spectrum_chart(outcome),

@@ -84,7 +84,7 @@ fn profile_plot(
     (unchanged, described): (f64, &str),
 ) -> String {
     let mut plot = PlotArea::empty(PROFILE_PLOT, Axis::without_ticks(genome.length, ""), axis);
-    plot.add_axis_bands(&genome.bands());
+    plot.add_named_x_axis_bands(&genome.bands());
     plot.add_horizontal_line(unchanged);
     let top = plot.y.to;
     let point = |bin: &ProfileSegment| {

@@ -33,7 +33,7 @@ use number_format::format_percent;
 
 /// Returns the HTML page with style sheet, script, plots, table of calls and read pileups.
 pub(crate) fn render_page(outcome: &CallSummary) -> String {
-    let shown = calls::build_call_table(outcome);
+    let shown = calls::build_call_table_and_pileups(outcome);
     fill_template(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "script" => include_str!("script.js").to_string(),
@@ -45,7 +45,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
         "warnings" => warning_lines(outcome),
-        "verdict" => sample_section::render_overall_verdict(outcome),
+        "verdict" => sample_section::render_verdicts_and_problems(outcome),
         "findings" => sample_section::render_all_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
         "samples" => sample_charts::sample_charts(outcome),
@@ -55,7 +55,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "units" => unit_rows(&outcome.units),
         "errors" => errors::error_rate_rows(&outcome.errors, &outcome.samples),
         "ledger" => ledger_rows(&outcome.ledger),
-        "charts" => charts::call_charts(outcome),
+        "charts" => charts::kmer_spectrum_and_call_charts(outcome),
         "timeline" => timeline::timeline_plots(&outcome.timeline),
         "classes" => class_options(outcome),
         "tumours" => tumour_menu(several_tumours(outcome)),
@@ -361,7 +361,7 @@ fn class_options(outcome: &CallSummary) -> String {
 }
 
 /// Notes on calls and read pileups that are not on the page because there are too many.
-fn truncation_notes(shown: &calls::CallTable) -> String {
+fn truncation_notes(shown: &calls::CallTableAndPileups) -> String {
     let mut html = String::new();
     if shown.rows_left_out > 0 {
         let _ = write!(

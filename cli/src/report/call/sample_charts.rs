@@ -286,7 +286,8 @@ fn contig_copy_chart(outcome: &CallSummary) -> String {
         let title =
             format!("{}: {}, {}", contig.name, super::number_format::format_number_with_interval(ratio), contig.status);
         let x = i as f64 + 0.5;
-        field.add_interval_point(style, &PlotPoint { x, y: ratio.value, low: ratio.low, high: ratio.high, title });
+        field
+            .add_point_with_error_bar(style, &PlotPoint { x, y: ratio.value, low: ratio.low, high: ratio.high, title });
         let name: String = match contig.name.chars().count() {
             n if n > MAX_NAME_LETTERS => contig.name.chars().take(MAX_NAME_LETTERS - 1).chain(['…']).collect(),
             _ => contig.name.clone(),

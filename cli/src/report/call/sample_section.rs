@@ -41,7 +41,7 @@ fn level_icon(level: FindingLevel) -> String {
 }
 
 /// Returns the overall verdict and the findings that need attention, for each tumour.
-pub(crate) fn render_overall_verdict(outcome: &CallSummary) -> String {
+pub(crate) fn render_verdicts_and_problems(outcome: &CallSummary) -> String {
     render_for_each_tumour(outcome, verdict_with_problems)
 }
 
@@ -203,8 +203,11 @@ fn add_identity_and_purity(rows: &mut FactRows, outcome: &CallSummary) {
     rows.add_row_per_sample("Contamination", [contamination(0), contamination(1)]);
     let of_one = identity.may_be_same_person();
     let why = outcome.sample_summary.why_no_tumour_in_normal.as_deref();
-    let reason =
-        if of_one { why.unwrap_or(assessment::TOO_FEW_CHANGES_REASON) } else { "the samples are of different people" };
+    let reason = if of_one {
+        why.unwrap_or(assessment::DEFAULT_UNKNOWN_TIN_REASON)
+    } else {
+        "the samples are of different people"
+    };
     let in_normal = outcome.sample_summary.tumour_in_normal.filter(|_| of_one);
     let in_normal = estimate_or_unknown(in_normal, format_share_with_interval, reason);
     add_purity(rows, pair, in_normal);

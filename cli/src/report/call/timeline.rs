@@ -35,7 +35,7 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
         let across = Axis::with_linear_scale(end, "time", format_duration);
         let mut field =
             PlotArea::empty(WIDE_TICK_PLOT, across, Axis::with_linear_scale(max_value * 1.15, label, write));
-        field.add_axis_bands(&bands);
+        field.add_named_x_axis_bands(&bands);
         curves.iter().for_each(|(key, points)| field.add_filled_curve(*key, points.iter().copied()));
         field.into_svg(&format!("{} over time, by unit", key.name))
     };

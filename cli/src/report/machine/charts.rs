@@ -9,7 +9,7 @@ use genuma_probe::profile::{
 };
 
 use super::key_figures::{
-    MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name,
+    MinMedianMax, ProfileKeyFigures, bandwidth_kernel_name, describe_memory_location, page_size_name,
 };
 use crate::report::markup::{escape_html, format_binary_bytes, format_count_with_noun, format_three_digits as number};
 use crate::report::plot::{
@@ -60,8 +60,8 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
     let curves = f.local_latency_curves_of_first_node();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
     let (Some(x), Some(y)) = (
-        MinMedianMax::from_positive_values(all().map(|p| p.bytes as f64)),
-        MinMedianMax::from_positive_values(all().map(|p| p.latency.median)),
+        MinMedianMax::summarize_positive_values(all().map(|p| p.bytes as f64)),
+        MinMedianMax::summarize_positive_values(all().map(|p| p.latency.median)),
     ) else {
         return figure_without_plot("Latency by size", "No latency curve was measured.");
     };
@@ -93,7 +93,7 @@ pub(crate) fn latency_curve_chart(profile: &MachineProfile) -> String {
                 ..measured_point(p.bytes as f64, &p.latency, "ns", format!("{}, {name}", format_binary_bytes(p.bytes)))
             })
             .collect();
-        field.add_line_with_intervals(key, &points);
+        field.add_line_with_error_bars(key, &points);
         keys.push(key);
     }
     // If latency does not rise from level to level, the levels are noise and are not labelled.
@@ -227,7 +227,7 @@ pub(crate) fn bandwidth_by_kernel_chart(profile: &MachineProfile) -> String {
 
 /// Plots the bandwidth of one node to its own memory against the number of threads. Empty if no bandwidth kernel was
 /// measured with several numbers of threads.
-pub(crate) fn thread_scaling_chart(profile: &MachineProfile) -> String {
+pub(crate) fn bandwidth_by_threads_chart(profile: &MachineProfile) -> String {
     let f = ProfileKeyFigures(profile);
     let (node, entries) = local_bandwidths_of_first_node(f);
     let kernels = [
@@ -285,7 +285,7 @@ fn bandwidth_line_plot(title: &str, caption: &str, x: &str, y: &str, lines: &[(L
         Axis::with_linear_scale(top * 1.06, y, format_tick),
     );
     for (key, points) in lines {
-        field.add_line_with_intervals(*key, points);
+        field.add_line_with_error_bars(*key, points);
     }
     let keys: Vec<LegendKey> = lines.iter().map(|l| l.0).collect();
     html_figure(title, caption, &keys, &field.into_svg(&format!("{y} against {x}. {title}")))
@@ -305,11 +305,16 @@ fn format_tick(n: f64) -> String {
 pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let f = ProfileKeyFigures(profile);
     let Some(kernel) = f.main_bandwidth_kernel() else { return String::new() };
-    let threads =
-        f.successful_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
+    let threads = f
+        .successful_bandwidth_measurements()
+        .filter(|r| r.kernel == kernel && r.cpu_node.is_none())
+        .map(|r| r.threads)
+        .max();
     let Some(threads) = threads else { return String::new() };
     let mut rows: Vec<(&MemoryLocation, Measurement)> = Vec::new();
-    for rate in f.successful_bandwidths().filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads)
+    for rate in f
+        .successful_bandwidth_measurements()
+        .filter(|r| r.kernel == kernel && r.cpu_node.is_none() && r.threads == threads)
     {
         match rows.iter_mut().find(|r| r.0 == rate.memory) {
             Some(row) if row.1.median < rate.total.median => row.1 = rate.total,
@@ -330,7 +335,7 @@ pub(crate) fn bandwidth_by_placement_chart(profile: &MachineProfile) -> String {
     let key = LegendKey { style: "one", name: "" };
     let bar = |(spot, m): &(&MemoryLocation, Measurement)| StackedHorizontalBar {
         name: short_placement_name(spot),
-        parts: vec![(key, m.median, format!("{}: {}", memory_placement_name(spot), format_measurement(m, "GB/s")))],
+        parts: vec![(key, m.median, format!("{}: {}", describe_memory_location(spot), format_measurement(m, "GB/s")))],
         text: number(m.median),
     };
     let rows: Vec<StackedHorizontalBar> = rows.iter().take(12).map(bar).collect();
@@ -381,7 +386,7 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
         Axis::with_linear_scale(top.max(1.0) * 1.06, "ns per load", format_tick),
     );
     for (key, points) in &lines {
-        field.add_line_with_intervals(*key, points);
+        field.add_line_with_error_bars(*key, points);
     }
     let first = &lines[0].1;
     let worst = first.iter().map(|p| p.y).fold(0.0, f64::max);
@@ -404,7 +409,7 @@ pub(crate) fn loaded_latency_chart(profile: &MachineProfile) -> String {
 /// of memory-only nodes, and for interleaved memory.
 pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     let f = ProfileKeyFigures(profile);
-    let all = f.main_contention_curves();
+    let all = f.contention_curves_of_main_kernel();
     let pages = all.iter().map(|c| c.pages).max();
     let all: Vec<&ContentionCurve> = all.into_iter().filter(|c| Some(c.pages) == pages).collect();
     // One node with cores represents all of them. Memory-only nodes and interleaved memory are shown as well.
@@ -420,7 +425,7 @@ pub(crate) fn contention_charts(profile: &MachineProfile) -> String {
     if shown.is_empty() {
         return figure_without_plot("Contention", "Not measured.");
     }
-    let names: Vec<String> = shown.iter().map(|c| memory_placement_name(&c.memory)).collect();
+    let names: Vec<String> = shown.iter().map(|c| describe_memory_location(&c.memory)).collect();
     let lines = |of: fn(&genuma_probe::profile::ContentionPoint) -> Measurement| -> Vec<(LegendKey, Vec<PlotPoint>)> {
         shown
             .iter()

@@ -21,7 +21,7 @@ use genuma_probe::simulated_machine::SimulatedMachine;
 
 /// Describes an artificial machine, from which tests compute a profile.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MachineShape {
+pub(crate) struct ArtificialMachine {
     pub(crate) host: &'static str,
     pub(crate) sockets: u32,
     /// Number of nodes of each socket.
@@ -45,7 +45,7 @@ pub(crate) struct MachineShape {
 }
 
 /// A virtual machine or a laptop with one node.
-pub(crate) const ONE_NODE_MACHINE: MachineShape = MachineShape {
+pub(crate) const ONE_NODE_MACHINE: ArtificialMachine = ArtificialMachine {
     host: "bench-2",
     sockets: 1,
     nodes: 1,
@@ -60,7 +60,7 @@ pub(crate) const ONE_NODE_MACHINE: MachineShape = MachineShape {
 };
 
 /// A typical server with two sockets.
-pub(crate) const TWO_SOCKET_MACHINE: MachineShape = MachineShape {
+pub(crate) const TWO_SOCKET_MACHINE: ArtificialMachine = ArtificialMachine {
     host: "node17.cluster",
     sockets: 2,
     nodes: 1,
@@ -75,7 +75,7 @@ pub(crate) const TWO_SOCKET_MACHINE: MachineShape = MachineShape {
 };
 
 /// A server with two sockets of two nodes each.
-pub(crate) const FOUR_NODE_MACHINE: MachineShape = MachineShape {
+pub(crate) const FOUR_NODE_MACHINE: ArtificialMachine = ArtificialMachine {
     host: "quarter",
     sockets: 2,
     nodes: 2,
@@ -87,7 +87,7 @@ pub(crate) const FOUR_NODE_MACHINE: MachineShape = MachineShape {
 };
 
 /// An older server with eight sockets.
-pub(crate) const EIGHT_SOCKET_MACHINE: MachineShape = MachineShape {
+pub(crate) const EIGHT_SOCKET_MACHINE: ArtificialMachine = ArtificialMachine {
     host: "bigmem",
     sockets: 8,
     nodes: 1,
@@ -102,10 +102,11 @@ pub(crate) const EIGHT_SOCKET_MACHINE: MachineShape = MachineShape {
 };
 
 /// Four nodes with cores, and two nodes with CXL memory only.
-pub(crate) const CXL_MACHINE: MachineShape = MachineShape { host: "cxl-lab", memory_only: 2, ..FOUR_NODE_MACHINE };
+pub(crate) const CXL_MACHINE: ArtificialMachine =
+    ArtificialMachine { host: "cxl-lab", memory_only: 2, ..FOUR_NODE_MACHINE };
 
 /// A server with 256 cores.
-pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
+pub(crate) const LARGE_SERVER: ArtificialMachine = ArtificialMachine {
     host: "turin",
     sockets: 2,
     nodes: 1,
@@ -120,7 +121,7 @@ pub(crate) const LARGE_SERVER: MachineShape = MachineShape {
 };
 
 /// All artificial machines above.
-pub(crate) const ALL_MACHINE_SHAPES: [MachineShape; 6] =
+pub(crate) const ALL_ARTIFICIAL_MACHINES: [ArtificialMachine; 6] =
     [ONE_NODE_MACHINE, TWO_SOCKET_MACHINE, FOUR_NODE_MACHINE, EIGHT_SOCKET_MACHINE, CXL_MACHINE, LARGE_SERVER];
 
 /// Returns a pseudo-random relative deviation of at most ±2%, the same for equal seeds.
@@ -150,7 +151,7 @@ fn gbs(value: f64, seed: u64) -> Measurement {
     measured(MeasurementUnit::GigabytesPerSecond, value, seed)
 }
 
-impl MachineShape {
+impl ArtificialMachine {
     fn cpu_nodes(&self) -> u32 {
         self.sockets * self.nodes
     }
@@ -497,7 +498,7 @@ impl MachineShape {
 }
 
 /// Returns the profile that `genuma machine measure` would measure on the synthetic machine of this description.
-pub(crate) fn simulated_profile(description: &str) -> MachineProfile {
+pub(crate) fn profile_of_synthetic_machine(description: &str) -> MachineProfile {
     let described: SyntheticMachine = description.parse().expect("a description");
     modelled_profile(described.topology().expect("a machine"), &PlanOptions::full_plan()).expect("a profile")
 }

@@ -20,7 +20,7 @@ pub(crate) struct MinMedianMax {
 impl MinMedianMax {
     /// Computes minimum, median and maximum of the values that are positive and finite. Other values stand for missing
     /// measurements. `None` if no value is positive and finite.
-    pub(crate) fn from_positive_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
+    pub(crate) fn summarize_positive_values(values: impl Iterator<Item = f64>) -> Option<MinMedianMax> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -130,32 +130,32 @@ impl<'a> ProfileKeyFigures<'a> {
         let pairs: BTreeSet<(u32, u32)> =
             self.0.latency.node_pairs.iter().map(|p| (p.cpu_node, p.memory_node)).collect();
         let pairs = pairs.into_iter().filter(|&(cpu, memory)| wanted(cpu, memory));
-        MinMedianMax::from_positive_values(
+        MinMedianMax::summarize_positive_values(
             pairs.filter_map(|(cpu, memory)| self.0.dram_latency_between(cpu, memory)).map(|m| m.median),
         )
     }
 
     /// Returns minimum, median and maximum over all nodes of the latency from a node to its own memory, in ns. `None`
     /// if none was measured.
-    pub(crate) fn local_memory_latency_ns(self) -> Option<MinMedianMax> {
+    pub(crate) fn local_memory_latency_range_ns(self) -> Option<MinMedianMax> {
         self.latency_range(|cpu, memory| cpu == memory)
     }
 
     /// Returns minimum, median and maximum of the latencies from a node to the memory of another node that has cores,
     /// in ns. `None` if none was measured.
-    pub(crate) fn remote_memory_latency_ns(self) -> Option<MinMedianMax> {
+    pub(crate) fn remote_memory_latency_range_ns(self) -> Option<MinMedianMax> {
         let own = self.nodes_with_cores();
         self.latency_range(|cpu, memory| cpu != memory && own.contains(&memory))
     }
 
     /// Returns the highest latency from any node to the memory of another node, in ns. `None` if none was measured.
-    pub(crate) fn farthest_memory_latency_ns(self) -> Option<f64> {
+    pub(crate) fn max_remote_memory_latency_ns(self) -> Option<f64> {
         self.latency_range(|cpu, memory| cpu != memory).map(|range| range.high)
     }
 
     /// Returns minimum, median and maximum of the latencies from a node to the memory of a node without cores, in ns.
     /// `None` if none was measured.
-    pub(crate) fn memory_only_node_latency_ns(self) -> Option<MinMedianMax> {
+    pub(crate) fn memory_only_node_latency_range_ns(self) -> Option<MinMedianMax> {
         let only = self.memory_only_nodes();
         self.latency_range(|_, memory| only.contains(&memory))
     }
@@ -163,7 +163,7 @@ impl<'a> ProfileKeyFigures<'a> {
     /// Returns the expected mean latency of memory that is interleaved over the nodes with cores and memory, in ns. It
     /// is computed from the measured latencies from each node with cores to each of these nodes. `None` if one of the
     /// latencies is missing, or if fewer than two nodes have cores and memory.
-    pub(crate) fn interleaved_memory_latency_ns(self) -> Option<f64> {
+    pub(crate) fn expected_interleaved_latency_ns(self) -> Option<f64> {
         let (own, with_memory) = (self.nodes_with_cores(), self.nodes_with_memory());
         let banks: Vec<u32> = own.iter().copied().filter(|n| with_memory.contains(n)).collect();
         let pairs = own.iter().flat_map(|&cpu| banks.iter().map(move |&memory| (cpu, memory)));
@@ -203,7 +203,7 @@ impl<'a> ProfileKeyFigures<'a> {
     }
 
     /// Returns all bandwidth measurements that succeeded.
-    pub(crate) fn successful_bandwidths(self) -> impl Iterator<Item = MeasuredBandwidth<'a>> {
+    pub(crate) fn successful_bandwidth_measurements(self) -> impl Iterator<Item = MeasuredBandwidth<'a>> {
         let alone = self.0.bandwidth.iter().map(|b| MeasuredBandwidth {
             kernel: b.kernel,
             cpu_node: b.cpu_node,
@@ -234,7 +234,7 @@ impl<'a> ProfileKeyFigures<'a> {
             BandwidthKernel::Scale,
             BandwidthKernel::CopyNt,
         ];
-        preferred.into_iter().find(|&k| self.successful_bandwidths().any(|r| r.kernel == k))
+        preferred.into_iter().find(|&k| self.successful_bandwidth_measurements().any(|r| r.kernel == k))
     }
 
     /// Returns the bandwidth of one thread that runs the main bandwidth kernel on the memory of its own node. `None` if
@@ -248,21 +248,21 @@ impl<'a> ProfileKeyFigures<'a> {
             (None, MemoryLocation::Node(_)) => true,
             _ => false,
         };
-        self.successful_bandwidths().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
+        self.successful_bandwidth_measurements().find(|r| r.kernel == kernel && r.threads == 1 && own(r))
     }
 
     /// Returns the measurement with the highest bandwidth of `kernel`, with any placement of threads and memory. `None`
     /// if the kernel was not measured.
     pub(crate) fn max_bandwidth_of_kernel(self, kernel: BandwidthKernel) -> Option<MeasuredBandwidth<'a>> {
-        let rates = self.successful_bandwidths().filter(|r| r.kernel == kernel);
+        let rates = self.successful_bandwidth_measurements().filter(|r| r.kernel == kernel);
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
     /// Returns the measurement with the highest bandwidth of any kernel. Random and strided are left out, because their
     /// bandwidth counts whole cache lines of which little is used. `None` without measurements.
-    pub(crate) fn max_bandwidth_of_any_kernel(self) -> Option<MeasuredBandwidth<'a>> {
+    pub(crate) fn max_bandwidth_except_random_and_strided(self) -> Option<MeasuredBandwidth<'a>> {
         let rates = self
-            .successful_bandwidths()
+            .successful_bandwidth_measurements()
             .filter(|r| !matches!(r.kernel, BandwidthKernel::Random | BandwidthKernel::Strided));
         rates.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
@@ -271,14 +271,14 @@ impl<'a> ProfileKeyFigures<'a> {
     /// peak bandwidth, and its measurement. `None` if the peak is unknown or no bandwidth was measured.
     pub(crate) fn max_bandwidth_share_of_peak(self) -> Option<(f64, MeasuredBandwidth<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
-        let best = self.max_bandwidth_of_any_kernel()?;
+        let best = self.max_bandwidth_except_random_and_strided()?;
         Some((best.total.median / peak, best))
     }
 
     /// Returns minimum, median and maximum of the bandwidth of the threads of one node that use the memory of one node,
     /// over three kinds of pairs of nodes: own memory, memory of other nodes with cores, memory of nodes without cores.
     /// `None` for a kind that was not measured.
-    pub(crate) fn bandwidth_ranges_over_node_pairs(
+    pub(crate) fn bandwidth_ranges_by_kind_of_node_pair(
         self,
         kernel: BandwidthKernel,
     ) -> (Option<MinMedianMax>, Option<MinMedianMax>, Option<MinMedianMax>) {
@@ -286,7 +286,7 @@ impl<'a> ProfileKeyFigures<'a> {
         let pairs = |wanted: &dyn Fn(u32, u32) -> bool| {
             let all = own.iter().flat_map(|&cpu| self.nodes_with_memory().into_iter().map(move |m| (cpu, m)));
             let of = all.filter(|&(cpu, memory)| wanted(cpu, memory));
-            MinMedianMax::from_positive_values(
+            MinMedianMax::summarize_positive_values(
                 of.filter_map(|(cpu, m)| self.0.bandwidth_between(kernel, cpu, m)).map(|b| b.total.median),
             )
         };
@@ -299,7 +299,7 @@ impl<'a> ProfileKeyFigures<'a> {
 
     /// Returns the contention curves of the main bandwidth kernel or, if it has none, of the kernel with most curves:
     /// those for the memory of one node first, then those for interleaved memory.
-    pub(crate) fn main_contention_curves(self) -> Vec<&'a ContentionCurve> {
+    pub(crate) fn contention_curves_of_main_kernel(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: BandwidthKernel| curves.iter().filter(|c| c.kernel == kernel).count();
         let first = self.main_bandwidth_kernel().filter(|&k| count(k) > 0);
@@ -312,23 +312,23 @@ impl<'a> ProfileKeyFigures<'a> {
         selected
     }
 
-    /// Returns the first curve of [`Self::main_contention_curves`] that is for the memory of a single node with cores.
-    /// `None` if there is no such curve.
-    pub(crate) fn single_node_contention_curve(self) -> Option<&'a ContentionCurve> {
+    /// Returns the first curve of [`Self::contention_curves_of_main_kernel`] that is for the memory of a single node
+    /// with cores. `None` if there is no such curve.
+    pub(crate) fn first_single_node_contention_curve(self) -> Option<&'a ContentionCurve> {
         let own = self.nodes_with_cores();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, MemoryLocation::Node(n) if own.contains(n));
-        self.main_contention_curves().into_iter().find(on_one)
+        self.contention_curves_of_main_kernel().into_iter().find(on_one)
     }
 
     /// Returns how the bandwidth of one node's memory grows with the number of threads and when it stops growing.
     /// `None` without a contention curve for a single node.
     pub(crate) fn bandwidth_saturation(self) -> Option<BandwidthSaturation> {
-        let points = &self.single_node_contention_curve()?.points;
+        let points = &self.first_single_node_contention_curve()?.points;
         let max_gbs = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
         let last = points.last()?;
         let enough = points.iter().find(|p| p.total.median >= max_gbs * 0.8)?;
         Some(BandwidthSaturation {
-            kernel: self.single_node_contention_curve()?.kernel,
+            kernel: self.first_single_node_contention_curve()?.kernel,
             threads: enough.threads,
             share_of_max: if max_gbs > 0.0 { enough.total.median / max_gbs } else { 0.0 },
             max_gbs,
@@ -341,10 +341,13 @@ impl<'a> ProfileKeyFigures<'a> {
     /// threads in GB/s: on the memory of this node, and on interleaved memory. `None` if one of the two was not
     /// measured, or only with a single thread.
     pub(crate) fn single_node_and_interleaved_bandwidth(self) -> Option<(u32, f64, f64)> {
-        let last =
-            self.single_node_contention_curve()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
+        let last = self
+            .first_single_node_contention_curve()?
+            .points
+            .last()
+            .filter(|p| p.threads > 1 && p.total.median > 0.0)?;
         let spread = self
-            .main_contention_curves()
+            .contention_curves_of_main_kernel()
             .into_iter()
             .filter(|c| matches!(&c.memory, MemoryLocation::Interleaved(_) | MemoryLocation::Weighted(_)))
             .flat_map(|c| &c.points)
@@ -368,28 +371,28 @@ impl<'a> ProfileKeyFigures<'a> {
     }
 
     /// Returns the median of the relative spreads (median absolute deviation over median) of
-    /// [`Self::measurements_without_latency_curves`], without those that are 0, if it is above 0.05, a sign that other
+    /// [`Self::measurements_except_latency_curves`], without those that are 0, if it is above 0.05, a sign that other
     /// programs used the machine; otherwise `None`.
     pub(crate) fn median_relative_spread_if_high(self) -> Option<f64> {
         let spreads =
-            self.measurements_without_latency_curves().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
-        MinMedianMax::from_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
+            self.measurements_except_latency_curves().into_iter().map(|(_, m)| m.median_absolute_deviation / m.median);
+        MinMedianMax::summarize_positive_values(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
     /// Returns the measurements of latency between nodes, of bandwidth and of latency under load with their names, for
     /// statements about the spread. Latency curves are left out.
-    pub(crate) fn measurements_without_latency_curves(self) -> Vec<(String, Measurement)> {
+    pub(crate) fn measurements_except_latency_curves(self) -> Vec<(String, Measurement)> {
         let p = self.0;
         let mut all = Vec::new();
         for x in &p.latency.node_pairs {
             all.push((format!("latency from node {} to node {}", x.cpu_node, x.memory_node), x.latency));
         }
-        for r in self.successful_bandwidths() {
+        for r in self.successful_bandwidth_measurements() {
             let name = format!(
                 "{} of {}, {}",
                 bandwidth_kernel_name(r.kernel),
                 format_count_with_noun(u64::from(r.threads), "thread"),
-                memory_placement_name(r.memory)
+                describe_memory_location(r.memory)
             );
             all.push((name, r.total));
         }
@@ -418,7 +421,7 @@ pub(crate) fn bandwidth_kernel_name(kernel: BandwidthKernel) -> &'static str {
 }
 
 /// Describes in a few words on which nodes the measured memory was.
-pub(crate) fn memory_placement_name(spot: &MemoryLocation) -> String {
+pub(crate) fn describe_memory_location(spot: &MemoryLocation) -> String {
     match spot {
         MemoryLocation::Node(node) => format!("memory of node {node}"),
         MemoryLocation::Interleaved(nodes) => format!("interleaved over nodes {nodes}"),

@@ -18,10 +18,10 @@ use genuma_probe::MachineProfile;
 
 use super::BASE_STYLE;
 use super::markup::{
-    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date, format_duration,
+    escape_html, fill_template, format_binary_bytes, format_count_with_noun, format_date_and_time, format_duration,
     format_three_digits,
 };
-use key_figures::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name};
+use key_figures::{ProfileKeyFigures, bandwidth_kernel_name, describe_memory_location};
 
 /// Returns the HTML page with style sheet, text, drawing, plots and tables. It contains no script.
 pub(crate) fn render_page(profile: &MachineProfile) -> String {
@@ -36,10 +36,10 @@ pub(crate) fn render_page(profile: &MachineProfile) -> String {
         "drawn" => drawing_legend(profile),
         "distances" => node_matrices::node_distance_heat_map(profile),
         "staircase" => charts::latency_curve_chart(profile),
-        "maps" => node_matrices::node_matrices(profile),
+        "maps" => node_matrices::latency_and_bandwidth_heat_maps(profile),
         "bandwidth" => [
             charts::bandwidth_by_kernel_chart(profile),
-            charts::thread_scaling_chart(profile),
+            charts::bandwidth_by_threads_chart(profile),
             charts::bandwidth_by_placement_chart(profile),
             charts::loaded_latency_chart(profile),
         ]
@@ -98,7 +98,7 @@ fn add_tile(html: &mut String, name: &str, value: &str, more: &str) {
 fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
     let f = ProfileKeyFigures(profile);
     let mut tile = |name: &str, value: &str, more: &str| add_tile(html, name, value, more);
-    match f.local_memory_latency_ns() {
+    match f.local_memory_latency_range_ns() {
         Some(l) if l.high > l.low * 1.03 => tile(
             "Local latency",
             &format!("{} ns", format_three_digits(l.middle)),
@@ -109,7 +109,8 @@ fn add_latency_tiles(html: &mut String, profile: &MachineProfile) {
         }
         None => tile("Local latency", UNKNOWN, "not measured"),
     }
-    match (f.local_memory_latency_ns(), f.remote_memory_latency_ns(), f.memory_only_node_latency_ns()) {
+    match (f.local_memory_latency_range_ns(), f.remote_memory_latency_range_ns(), f.memory_only_node_latency_range_ns())
+    {
         (Some(l), Some(r), _) | (Some(l), None, Some(r)) => tile(
             "Remote latency",
             &format!("{:.1} × local", r.middle / l.middle),
@@ -156,7 +157,7 @@ fn add_bandwidth_tiles(html: &mut String, profile: &MachineProfile) {
                 "{}, {}, {}",
                 bandwidth_kernel_name(r.kernel),
                 format_count_with_noun(u64::from(r.threads), "thread"),
-                memory_placement_name(r.memory)
+                describe_memory_location(r.memory)
             ),
         ),
         None => tile("Whole machine", UNKNOWN, "bandwidth not measured"),
@@ -217,7 +218,7 @@ fn run_details(profile: &MachineProfile) -> String {
     let mut line = |name: &str, value: String| {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
-    line("Measured", profile.made_at.map_or("at an unknown time".to_string(), format_date));
+    line("Measured", profile.made_at.map_or("at an unknown time".to_string(), format_date_and_time));
     if let Some(load) = &profile.load {
         line("Warning", escape_html(&describe_load_warning(load)));
     }

@@ -15,14 +15,14 @@ use crate::report::plot::html_figure;
 const NODE_AXES: (&str, &str) = ("cores of node", "memory of node");
 /// Draws the heat maps of latency and bandwidth between nodes as HTML. If there is only one node, returns sentences
 /// with its latency and bandwidth instead.
-pub(crate) fn node_matrices(profile: &MachineProfile) -> String {
+pub(crate) fn latency_and_bandwidth_heat_maps(profile: &MachineProfile) -> String {
     let f = ProfileKeyFigures(profile);
     let (rows, columns) = matrix_nodes(f);
     if rows.len() > 1 || columns.len() > 1 {
         return format!(r#"<div class="charts">{}{}</div>"#, latency_matrix(profile), bandwidth_matrix(profile));
     }
     let mut sentences = vec!["There is one node, so all cores have the same distance to the memory.".to_string()];
-    if let Some(local) = f.local_memory_latency_ns() {
+    if let Some(local) = f.local_memory_latency_range_ns() {
         sentences.push(format!("A load takes {} ns.", number(local.middle)));
     }
     if let (Some(kernel), (node, _)) = (most_measured_kernel(f), local_bandwidths_of_first_node(f))
@@ -59,7 +59,7 @@ fn latency_matrix(profile: &MachineProfile) -> String {
             })
         })
         .collect();
-    let title = match (f.local_memory_latency_ns(), f.farthest_memory_latency_ns()) {
+    let title = match (f.local_memory_latency_range_ns(), f.max_remote_memory_latency_ns()) {
         (Some(local), Some(farthest)) => {
             format!("The latency of the farthest memory is {:.1} times that of a core's own", farthest / local.middle)
         }
@@ -116,7 +116,7 @@ fn bandwidth_matrix(profile: &MachineProfile) -> String {
             }));
         }
     }
-    let title = match f.bandwidth_ranges_over_node_pairs(kernel) {
+    let title = match f.bandwidth_ranges_by_kind_of_node_pair(kernel) {
         (Some(own), Some(other), _) => format!(
             "From another node a node's threads get at worst {:.0}% of the bandwidth of their own memory",
             other.low / own.middle * 100.0

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{Measurement, MeasurementUnit};
 
-use super::key_figures::{ProfileKeyFigures, bandwidth_kernel_name, memory_placement_name, page_size_name};
+use super::key_figures::{ProfileKeyFigures, bandwidth_kernel_name, describe_memory_location, page_size_name};
 use crate::report::markup::{
     escape_html, format_binary_bytes, format_count_with_noun, format_three_digits, group_thousands,
 };
@@ -140,7 +140,7 @@ fn bandwidth_tables(profile: &MachineProfile) -> [MeasurementTable; 3] {
                 let cells = vec![
                     bandwidth_kernel_name(b.kernel).to_string(),
                     cores,
-                    memory_placement_name(&b.memory),
+                    describe_memory_location(&b.memory),
                     page_size_name(b.pages).to_string(),
                     b.threads.to_string(),
                     b.cpus.to_string(),
@@ -176,7 +176,7 @@ fn bandwidth_tables(profile: &MachineProfile) -> [MeasurementTable; 3] {
                 c.points.iter().map(move |p| {
                     let cells = vec![
                         bandwidth_kernel_name(c.kernel).to_string(),
-                        memory_placement_name(&c.memory),
+                        describe_memory_location(&c.memory),
                         page_size_name(c.pages).to_string(),
                         p.threads.to_string(),
                         format_three_digits(p.per_thread.median),

@@ -6,8 +6,8 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BufferPageKind, DeviceProfile, MemoryLocation};
 
 use super::fixtures::{
-    self, ALL_MACHINE_SHAPES, CXL_MACHINE, EIGHT_SOCKET_MACHINE, FOUR_NODE_MACHINE, LARGE_SERVER, ONE_NODE_MACHINE,
-    TWO_SOCKET_MACHINE,
+    self, ALL_ARTIFICIAL_MACHINES, CXL_MACHINE, EIGHT_SOCKET_MACHINE, FOUR_NODE_MACHINE, LARGE_SERVER,
+    ONE_NODE_MACHINE, TWO_SOCKET_MACHINE,
 };
 use super::render_page;
 use crate::report::markup::format_three_digits;
@@ -15,12 +15,13 @@ use crate::report::testing::{assert_html_is_nested, run_chromium};
 
 /// All invented machines, by name.
 fn machines() -> Vec<(String, MachineProfile)> {
-    let whole = ALL_MACHINE_SHAPES.iter().map(|s| (s.host.to_string(), s.to_profile()));
+    let whole = ALL_ARTIFICIAL_MACHINES.iter().map(|s| (s.host.to_string(), s.to_profile()));
     let planned = [
         ("planned-8x8", "8 nodes x 8 cores, 16 GiB"),
         ("planned-expanded", "2 nodes x 24 cores, 2 threads, 64 GiB, 2 memory-only nodes x 128 GiB"),
     ];
-    let planned = planned.map(|(name, described)| (name.to_string(), fixtures::simulated_profile(described)));
+    let planned =
+        planned.map(|(name, described)| (name.to_string(), fixtures::profile_of_synthetic_machine(described)));
     let poor = [("container", fixtures::container_profile()), ("bare", fixtures::unmeasured_profile())];
     whole.chain(planned).chain(poor.map(|(name, profile)| (name.to_string(), profile))).collect()
 }
@@ -97,7 +98,7 @@ fn recorded_machines_have_pages_too() {
 
 #[test]
 fn whole_profiles_have_every_plot() {
-    for shape in ALL_MACHINE_SHAPES {
+    for shape in ALL_ARTIFICIAL_MACHINES {
         let html = render_page(&shape.to_profile());
         let several = shape.sockets * shape.nodes > 1;
         // Latency, kernels, threads, load, two of contention; with several nodes distances, two matrices, placement.
@@ -199,7 +200,7 @@ fn memory_without_cores_is_told_apart() {
     assert_eq!(html.matches(">No socket</text>").count(), 2);
 
     // One node with cores, and a faster node with memory only.
-    let mut fast = fixtures::MachineShape { memory_only: 1, ..ONE_NODE_MACHINE }.to_profile();
+    let mut fast = fixtures::ArtificialMachine { memory_only: 1, ..ONE_NODE_MACHINE }.to_profile();
     for pair in fast.latency.node_pairs.iter_mut().filter(|p| p.memory_node == 1) {
         pair.latency.median = 100.0;
     }

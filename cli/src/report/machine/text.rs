@@ -90,7 +90,7 @@ fn lead_sentence(f: ProfileKeyFigures) -> String {
             list_nodes(&only)
         ),
     };
-    let verdict = match (f.local_memory_latency_ns(), f.farthest_memory_latency_ns()) {
+    let verdict = match (f.local_memory_latency_range_ns(), f.max_remote_memory_latency_ns()) {
         (Some(local), Some(farthest)) => match farthest / local.middle {
             r if r < 1.1 => {
                 " The latency of distant memory is less than a tenth higher here, so for latency placement matters little.".to_string()
@@ -109,7 +109,7 @@ fn lead_sentence(f: ProfileKeyFigures) -> String {
 
 fn describe_placement(f: ProfileKeyFigures) -> String {
     let mut sentences: Vec<String> = Vec::new();
-    let local = f.local_memory_latency_ns();
+    let local = f.local_memory_latency_range_ns();
     if let Some(local) = local {
         let mut wait =
             format!("A load that misses every cache takes {} from its own node's memory", format_range(local, "ns"));
@@ -125,7 +125,7 @@ fn describe_placement(f: ProfileKeyFigures) -> String {
             format_three_digits(1000.0 / local.middle)
         ));
     }
-    if let (Some(local), Some(remote)) = (local, f.remote_memory_latency_ns()) {
+    if let (Some(local), Some(remote)) = (local, f.remote_memory_latency_range_ns()) {
         sentences.push(format!(
             "From the memory of another node with cores it takes {}, {} as long.",
             format_range(remote, "ns"),
@@ -148,17 +148,17 @@ fn describe_placement(f: ProfileKeyFigures) -> String {
 /// Describes the nodes that have memory but no cores.
 fn describe_memory_only_nodes(f: ProfileKeyFigures) -> String {
     let only = f.memory_only_nodes();
-    let Some(latency) = f.memory_only_node_latency_ns() else { return String::new() };
+    let Some(latency) = f.memory_only_node_latency_range_ns() else { return String::new() };
     let mut text =
         format!("The memory of {} (no cores) has a latency of {}", list_nodes(&only), format_range(latency, "ns"));
-    let rates = f.main_bandwidth_kernel().map(|k| f.bandwidth_ranges_over_node_pairs(k));
+    let rates = f.main_bandwidth_kernel().map(|k| f.bandwidth_ranges_by_kind_of_node_pair(k));
     let Some((Some(local), _, Some(theirs))) = rates else { return text + "." };
     text += &format!(
         " and a bandwidth of {} for the threads of a node, compared with {} for their own memory.",
         format_range(theirs, "GB/s"),
         format_range(local, "GB/s")
     );
-    let farther = f.local_memory_latency_ns().is_some_and(|own| latency.low > own.middle * 1.15);
+    let farther = f.local_memory_latency_range_ns().is_some_and(|own| latency.low > own.middle * 1.15);
     text += match (farther, theirs.middle > local.middle) {
         (true, false) => {
             " Use it for data that is rarely accessed or read in long streams, not for indexes and hash tables."
@@ -205,7 +205,7 @@ fn placement_advice(f: ProfileKeyFigures) -> (String, String) {
         }
         _ => "no node's memory becomes the bottleneck",
     };
-    let (average, copies) = match (f.local_memory_latency_ns(), f.interleaved_memory_latency_ns()) {
+    let (average, copies) = match (f.local_memory_latency_range_ns(), f.expected_interleaved_latency_ns()) {
         (Some(local), Some(spread)) if local.middle < spread * 0.95 => (
             format!(" A load then takes {} ns on average.", format_three_digits(spread)),
             format!(
@@ -243,7 +243,7 @@ fn describe_threads(f: ProfileKeyFigures) -> String {
                 format_three_digits(most.total.median),
                 most.total.median / alone
             );
-        } else if f.successful_bandwidths().any(|r| r.kernel == kernel && r.threads > 1) {
+        } else if f.successful_bandwidth_measurements().any(|r| r.kernel == kernel && r.threads > 1) {
             text += "; more threads together moved no more";
         }
         sentences.push(text + ".");
@@ -339,11 +339,11 @@ fn describe_huge_page_gain(gain: BaseAndHugePageLatencies) -> String {
 }
 
 fn describe_certainty(f: ProfileKeyFigures) -> String {
-    let all = f.measurements_without_latency_curves();
+    let all = f.measurements_except_latency_curves();
     let mut sentences: Vec<String> = Vec::new();
     let spread = |(_, m): &(String, genuma_probe::profile::Measurement)| m.median_absolute_deviation / m.median;
     if let (Some(typical), Some(worst)) = (
-        MinMedianMax::from_positive_values(all.iter().map(spread)),
+        MinMedianMax::summarize_positive_values(all.iter().map(spread)),
         all.iter().max_by(|a, b| spread(a).total_cmp(&spread(b))),
     ) {
         let fewest = all.iter().map(|(_, m)| m.repetitions).min().unwrap_or(0);
