@@ -133,7 +133,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         },
     };
     stop_instances_on_interruption();
-    let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;
+    let sample =
+        ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;
     let Some(case) = AdvisedRun::new(&invocation, &topology, threads, profile.as_ref(), sample.estimated_total_reads)?
     else {
         bail!("this process may use no NUMA node that has both CPUs and memory: there is no strategy to choose");
@@ -182,7 +183,8 @@ pub(crate) fn choose_auto_strategy(
     let profile = machine_profile::read_given_or_environment_profile(None, topology)?;
     stop_instances_on_interruption();
     // Errors in the reads are reported when the run reads them.
-    let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();
+    let sample =
+        ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();
     let total = sample.as_ref().map_or(ASSUMED_READS_OF_PIPE, |sample| sample.estimated_total_reads);
     let Some(case) = AdvisedRun::new(invocation, topology, threads, profile.as_ref(), total)? else {
         return plain_run("no node has both CPUs and memory");

@@ -66,7 +66,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         germline: args.germline.as_deref(),
         filters: if args.all_filters { FilterMode::All } else { FilterMode::PassOnly },
     })?;
-    let kinds = args.regions.as_deref().map(|path| ErrorsByRegion::from_evaluation(&outcome, path)).transpose()?;
+    let kinds =
+        args.regions.as_deref().map(|path| ErrorsByRegion::count_errors_by_region(&outcome, path)).transpose()?;
     if let Some(path) = &args.json {
         let mut set = AtomicFileSet::default();
         let mut json = outcome.to_json();

@@ -14,7 +14,7 @@ use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_reads::ProgressCounters;
 use genuma_strategy::instance::{StderrLogging, kill_all_instances};
 use genuma_strategy::invocation::{Determinism, OutputTarget, ReadFiles};
-use genuma_strategy::merge::PgHeaderLine;
+use genuma_strategy::merge::GenumaPgLine;
 use genuma_strategy::run::{Error, RunPlan, RunSummary};
 use genuma_strategy::{Invocation, Strategy, command_presets, cpu_layout, index_replicas};
 use genuma_work::ProgressListener;
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         invocations: prepared.invocations,
         threads,
         plain: external_aligner::plain_run_command(&invocation, threads),
-        genuma: PgHeaderLine {
+        genuma: GenumaPgLine {
             name: "genuma".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             line: command_line::quoted_command_line(),

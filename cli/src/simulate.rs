@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{
     Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams,
-    simulate_to_folder, stream_reads,
+    simulate_to_folder, write_interleaved_reads_of_sample,
 };
 
 use crate::errors::UsageError;
@@ -304,7 +304,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         (false, Some(_)) => return Err(UsageError("--sample needs -o -: a folder gets both samples".into()).into()),
     };
     if let Some(sample) = sample {
-        return match stream_reads(&params, sample, &mut logging::lock_stdout_for_results()?, threads) {
+        return match write_interleaved_reads_of_sample(
+            &params,
+            sample,
+            &mut logging::lock_stdout_for_results()?,
+            threads,
+        ) {
             // The reader of the pipe has closed it: this is no error.
             Err(Error::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(Error::Write(error)) => Err(anyhow::Error::new(error).context("standard output")),
@@ -358,7 +363,7 @@ mod tests {
         );
         assert_eq!((old.sequencing.error_rate, old.sequencing.duplicates), (0.006, 0.2));
         let other = parse_params("--library old --read-length 90 --error-rate 0.01 --quality-tails 0 --two-colour");
-        assert_eq!(other.sequencing.read_lengths(), [90]);
+        assert_eq!(other.sequencing.possible_read_lengths(), [90]);
         assert_eq!((other.sequencing.error_rate, other.sequencing.machine.quality_tails), (0.01, 0.0));
         assert!(other.sequencing.machine.two_colour && !old.sequencing.machine.two_colour);
         assert_eq!(other.sequencing.library, old.sequencing.library);

@@ -6,10 +6,10 @@
 
 use serde::Serialize;
 
-use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
+use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run_time};
 use crate::strategy::Strategy;
 use crate::trial_race::{
-    RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_by_predicted_time, select_race_candidates,
+    RaceCandidate, RaceRules, RaceVerdict, TrialRace, rank_strategies_by_predicted_time, select_race_candidates,
 };
 
 /// Input of the advisor: the program, the machine, the threads, the candidate strategies and the time limit of trials.
@@ -108,7 +108,7 @@ const MAX_TRIALS: usize = 64;
 impl Advice {
     /// Returns mean, minimum and maximum over the trials of a strategy: each trial extrapolated to the time of the
     /// whole run, s. `None` without trials.
-    pub fn measured_mean_and_range_s(&self, strategy: Strategy) -> Option<[f64; 3]> {
+    pub fn mean_and_range_of_trials_s(&self, strategy: Strategy) -> Option<[f64; 3]> {
         let of = self.considered.iter().find(|one| one.strategy == strategy)?;
         let n = of.measured.len() as f64;
         let least = of.measured.iter().copied().fold(f64::INFINITY, f64::min);
@@ -149,12 +149,12 @@ pub fn advise_strategy<E>(
     if stopped == TrialStopReason::FirstTrialTooLong && spending.can_afford(expected_s(&app, foretold)) {
         let trial = run(Strategy::PLAIN_RUN)?;
         spending.spent_s += trial.spent_s;
-        app = app.calibrated_to_measured_run(machine, threads, trial.seconds_per_read);
+        app = app.calibrate_to_measured_run(machine, threads, trial.seconds_per_read);
         foretold = plain(&app);
         spending.budget_s = question.budget.unwrap_or(0.0) * foretold.seconds;
         first = Some(trial);
     }
-    let ranked = rank_by_predicted_time(machine, &app, &feasible, threads);
+    let ranked = rank_strategies_by_predicted_time(machine, &app, &feasible, threads);
     // This function keeps the budget itself; the price of a trial is that of the first one.
     let sample = first.map_or(RaceRules::default().sample, |trial| {
         (trial.spent_s / foretold.seconds).clamp(RaceRules::default().sample, 1.0)
@@ -204,7 +204,7 @@ fn select_feasible_strategies(
     let mut refused = Vec::new();
     let mut feasible = vec![Strategy::PLAIN_RUN];
     for &strategy in question.strategies.iter().filter(|strategy| **strategy != Strategy::PLAIN_RUN) {
-        let unpredicted = || predict_run(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
+        let unpredicted = || predict_run_time(machine, &question.app, &strategy, threads).err().map(|e| e.to_string());
         match refuse(strategy).or_else(unpredicted) {
             Some(why) => refused.push(RefusedStrategy { strategy, why }),
             None => feasible.push(strategy),
@@ -215,7 +215,7 @@ fn select_feasible_strategies(
 
 /// Predicts the plain run, even if it does not fit in memory: it is what a user without genuma would run.
 fn predict_plain_run(machine: &MachineModel, app: &ApplicationModel, threads: u32) -> RunPrediction {
-    let fits = |app: &ApplicationModel| predict_run(machine, app, &Strategy::PLAIN_RUN, threads);
+    let fits = |app: &ApplicationModel| predict_run_time(machine, app, &Strategy::PLAIN_RUN, threads);
     let smaller = || fits(&ApplicationModel { index_bytes: 0, private_bytes: 0, ..*app });
     let none = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
     fits(app).or_else(|_| smaller()).unwrap_or(none)

@@ -99,7 +99,7 @@ impl AlignerModelParams {
 impl ApplicationModel {
     /// Returns the model scaled to a measured plain run with `threads` threads: the model's time per read without
     /// loading the index becomes `seconds`. CPU time, memory accesses and lock transfers are scaled by the same factor.
-    pub fn calibrated_to_measured_run(&self, machine: &MachineModel, threads: u32, seconds: f64) -> Self {
+    pub fn calibrate_to_measured_run(&self, machine: &MachineModel, threads: u32, seconds: f64) -> Self {
         let predicted = predict_alignment_seconds(machine, self, Strategy::PLAIN_RUN, threads) / self.reads;
         let factor = seconds / predicted;
         Self { cpu: self.cpu * factor, touches: self.touches * factor, handovers: self.handovers * factor, ..*self }
@@ -109,7 +109,7 @@ impl ApplicationModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::predict_run;
+    use crate::model::predict_run_time;
     use crate::replay::{fit_aligners_of_server, published_runs, published_servers};
 
     #[test]
@@ -146,11 +146,11 @@ mod tests {
         let machine = published_servers::published_server_model("intel").unwrap();
         let app = find_aligner_model_params("bowtie2").to_application_model(3_900_000_000, 1e6);
         let before = predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64);
-        let app = app.calibrated_to_measured_run(&machine, 64, 30e-6);
+        let app = app.calibrate_to_measured_run(&machine, 64, 30e-6);
         assert!((predict_alignment_seconds(&machine, &app, Strategy::PLAIN_RUN, 64) - 30.0).abs() < 1e-3);
         assert!((before - 30.0).abs() > 1.0, "{before}");
         // Loading time is added, and other strategies keep their ratio.
-        let whole = predict_run(&machine, &app, &Strategy::PLAIN_RUN, 64).unwrap().seconds;
+        let whole = predict_run_time(&machine, &app, &Strategy::PLAIN_RUN, 64).unwrap().seconds;
         assert!((whole - 30.0 - 3.9 / 2.0).abs() < 1e-3, "{whole}");
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
 
 /// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes
 /// are separated by commas.
-pub(crate) fn read_files_as_command_words(reads: &ReadFiles) -> Vec<String> {
+pub(crate) fn format_read_file_names_as_words(reads: &ReadFiles) -> Vec<String> {
     let join = |files: Vec<&PathBuf>| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(",");
     match reads {
         ReadFiles::Unnamed => Vec::new(),
@@ -66,7 +66,7 @@ pub(crate) fn read_files_as_command_words(reads: &ReadFiles) -> Vec<String> {
 
 /// Returns a read's name as it appears in SAM records (QNAME): the first word of the FASTQ header, without a final `/`
 /// and digit such as `/1`.
-pub(crate) fn template_name_in_record(header: &[u8]) -> &[u8] {
+pub(crate) fn template_name_from_fastq_header(header: &[u8]) -> &[u8] {
     let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
     match &header[..end] {
         [name @ .., b'/', b'0'..=b'9'] if !name.is_empty() => name,
@@ -116,7 +116,7 @@ impl TextChunk {
 
     fn push_template(&mut self, template: &[ReadRef<'_>], feed: ReadInputMode) {
         let start = self.texts[0].len() + 1;
-        let name = start..start + template_name_in_record(template[0].name).len();
+        let name = start..start + template_name_from_fastq_header(template[0].name).len();
         self.templates.push(ChunkTemplate { name, reads: template.len() as u32 });
         for (mate, read) in template.iter().enumerate() {
             self.write_read(read, if feed == ReadInputMode::TwoFiles { mate } else { 0 });
@@ -128,7 +128,7 @@ impl TextChunk {
         let last = self.templates.len().wrapping_sub(1);
         self.templates
             .get(last)
-            .is_some_and(|t| t.reads == 1 && self.name_of_template(last) == template_name_in_record(header))
+            .is_some_and(|t| t.reads == 1 && self.name_of_template(last) == template_name_from_fastq_header(header))
     }
 
     /// Returns whether the next read may be the mate of the last read.
@@ -239,7 +239,7 @@ impl InstanceBatch {
     }
 
     /// Counts one more process that died while this batch was unfinished. Returns the number of such processes.
-    pub(crate) fn count_process_failure(&self) -> u32 {
+    pub(crate) fn increment_process_failures(&self) -> u32 {
         let mut filling = self.lock_state();
         filling.failures += 1;
         filling.failures

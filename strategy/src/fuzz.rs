@@ -34,7 +34,7 @@ impl AlignerOutputReceiver for TestBatches {
 ///
 /// # Errors
 /// The output is invalid or incomplete.
-pub fn parse_sam(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
+pub fn parse_sam_of_two_batches(output: &[u8], in_order: bool, piece: usize) -> Result<Vec<u8>, AlignerOutputError> {
     let read = |name| ReadRef { name, comment: b"", tags: b"", seq: b"ACGT", qual: b"FFFF" };
     let batch = |number: u64, names: [&'static [u8]; 2]| {
         let templates = names.map(|name| [read(name), read(name)]);

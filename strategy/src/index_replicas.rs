@@ -393,7 +393,7 @@ mod tests {
         ];
         let strategy = Strategy { instances: 2, memory: InstanceMemoryPolicy::Bind };
         let prepared = replicate_index_if_mapped(&invocation, strategy, &bound).expect("copies or private loading");
-        let command = prepared.invocations[1].instance_command(1, 0, &[]);
+        let command = prepared.invocations[1].build_instance_command(1, 0, &[]);
         let text: Vec<_> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         match prepared.replicas.0.as_slice() {
             // Both instances share the copy of their node.

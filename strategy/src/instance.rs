@@ -9,7 +9,7 @@ mod parent_death;
 
 mod stderr_logging;
 
-pub(crate) use parent_death::kill_with_parent_thread;
+pub(crate) use parent_death::kill_process_when_parent_thread_ends;
 pub(crate) use pipe_pacing::PipePacing;
 pub(crate) use process_pipe::ProcessPipe;
 pub use stderr_logging::{STDERR_LOG_TARGET, StderrLogging};
@@ -31,7 +31,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 
 use crate::cpu_layout::CpuSlot;
 use crate::invocation::{Invocation, ReadInputMode};
-use crate::page_placement::processes_of_group;
+use crate::page_placement::process_ids_of_group;
 
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
@@ -128,12 +128,12 @@ impl InstanceLauncher<'_> {
             _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
-        let words = self.invocation.instance_command(cpu_slot.threads, self.block, &paths);
+        let words = self.invocation.build_instance_command(cpu_slot.threads, self.block, &paths);
         let (program, arguments) = words.split_first().ok_or(StartError::NoProgram)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
-        kill_with_parent_thread(&mut command);
+        kill_process_when_parent_thread_ends(&mut command);
         if feed == ReadInputMode::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
@@ -232,7 +232,7 @@ impl Instance {
     pub(crate) fn start_resource_sampling(&mut self) {
         let group = self.process_id();
         if let Some(counters) = &mut self.counters {
-            counters.start_sampling(move || processes_of_group(group));
+            counters.start_sampling(move || process_ids_of_group(group));
         }
     }
 

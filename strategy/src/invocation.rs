@@ -66,7 +66,7 @@ pub enum WordPart {
 pub enum ReadFiles {
     /// The command line names no reads; genuma's own options do. See [`Invocation::with_reads`].
     Unnamed,
-    /// Single reads without mates.
+    /// Files of single reads, one per lane.
     Single(Vec<PathBuf>),
     /// Read 1 and read 2 in two files per lane.
     Paired(Vec<[PathBuf; 2]>),
@@ -270,7 +270,7 @@ impl Invocation {
     /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes from which it
     /// reads: none, one or two, according to [`Invocation::feed`]. `block` is the result of
     /// [`ReadDependence::min_block_bases`] for the plain run, or 0.
-    pub(crate) fn instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
+    pub(crate) fn build_instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
         let read = |n: usize| reads.get(n).map_or(OsStr::new("-"), |path| path.as_os_str());
         let word = |word: &CommandWord| {
             word.0.iter().fold(OsString::new(), |mut text, piece| {

@@ -6,8 +6,8 @@ mod sai;
 
 mod sam;
 
-pub use header::PgHeaderLine;
-pub(crate) use header::{CommandLines, InstanceHeader, rewrite_sam_header};
+pub use header::GenumaPgLine;
+pub(crate) use header::{InstanceAndPlainCommandLines, RewrittenInstanceHeader, rewrite_sam_header};
 pub(crate) use sai::SaiParser;
 pub(crate) use sam::SamParser;
 

@@ -83,7 +83,7 @@ pub(crate) enum InfeasibleStrategy {
 ///
 /// # Errors
 /// The index copies do not fit, or there are fewer threads than instances.
-pub(crate) fn predict_run(
+pub(crate) fn predict_run_time(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategy: &Strategy,
@@ -175,11 +175,11 @@ fn predict_reads_per_s(
                     visits.push((ServiceStation::Path(from, to), bytes / (machine.bandwidth_gbs[from][to] * 1e9)));
                 }
             }
-            let think_time_s = app.cpu / machine.thread_speed(from, on_node[from]) + app.touches * latency;
+            let think_time_s = app.cpu / machine.speed_per_thread(from, on_node[from]) + app.touches * latency;
             classes.push(ThreadClass { threads: each / group.len() as f64, think_time_s, visits });
         }
     }
-    queueing_network::solve_throughput(&classes)
+    queueing_network::approximate_reads_per_s(&classes)
 }
 
 /// Returns the mean memory latency between all nodes of a group, ns. The model uses it as the cost of moving a cache

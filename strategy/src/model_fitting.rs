@@ -2,7 +2,7 @@
 
 mod simplex;
 
-use crate::model::{ApplicationModel, MachineModel, predict_run};
+use crate::model::{ApplicationModel, MachineModel, predict_run_time};
 use crate::strategy::Strategy;
 
 /// A measured run of an aligner, to which model parameters are fitted.
@@ -18,9 +18,9 @@ pub(crate) struct RunObservation {
     pub seconds: f64,
 }
 
-/// A program with its input: the properties that are known without running it.
+/// Sizes of the index, of the memory per thread and of the input of a program, which are known without running it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Workload {
+pub(crate) struct WorkloadSizes {
     /// Size of the index, bytes.
     pub index_bytes: u64,
     /// Memory per thread in addition to the index, bytes.
@@ -48,7 +48,7 @@ struct TypicalApplication {
 /// `bytes_per_touch`. Runs of infeasible strategies are ignored.
 pub(crate) fn fit_application_models(
     machine: &MachineModel,
-    workloads: &[Workload],
+    workloads: &[WorkloadSizes],
     runs: &[RunObservation],
 ) -> Vec<ApplicationModel> {
     let mut typical = vec![TYPICAL_APPLICATION.handovers.ln(), TYPICAL_APPLICATION.bytes_per_touch.ln()];
@@ -90,8 +90,8 @@ fn search_starts(typical: &[f64]) -> Vec<Vec<f64>> {
     all
 }
 
-fn build_applications(workloads: &[Workload], numbers: &[f64], spread: f64) -> Vec<ApplicationModel> {
-    let of = |(workload, own): (&Workload, &[f64])| ApplicationModel {
+fn build_applications(workloads: &[WorkloadSizes], numbers: &[f64], spread: f64) -> Vec<ApplicationModel> {
+    let of = |(workload, own): (&WorkloadSizes, &[f64])| ApplicationModel {
         index_bytes: workload.index_bytes,
         private_bytes: workload.private_bytes,
         reads: workload.reads,
@@ -105,7 +105,7 @@ fn build_applications(workloads: &[Workload], numbers: &[f64], spread: f64) -> V
 }
 
 fn log_time_ratio(machine: &MachineModel, apps: &[ApplicationModel], run: &RunObservation) -> Option<f64> {
-    let predicted = predict_run(machine, &apps[run.workload], &run.strategy, run.threads).ok()?;
+    let predicted = predict_run_time(machine, &apps[run.workload], &run.strategy, run.threads).ok()?;
     Some((run.seconds / predicted.seconds).ln())
 }
 

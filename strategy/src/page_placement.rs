@@ -37,7 +37,7 @@ pub struct PagePlacement {
 /// not report it.
 pub(crate) fn page_placement_of_group(group: u32, index: &AlignerIndexFiles) -> Option<PagePlacement> {
     let mut pages = PagePlacement::default();
-    for id in processes_of_group(group) {
+    for id in process_ids_of_group(group) {
         if let Ok(maps) = fs::read_to_string(format!("/proc/{id}/numa_maps")) {
             pages.add_numa_maps(&maps, index);
         }
@@ -46,12 +46,12 @@ pub(crate) fn page_placement_of_group(group: u32, index: &AlignerIndexFiles) -> 
 }
 
 /// Returns the IDs of all processes of a process group.
-pub(crate) fn processes_of_group(group: u32) -> Vec<u32> {
+pub(crate) fn process_ids_of_group(group: u32) -> Vec<u32> {
     processes().into_iter().filter(|process| process.group == group).map(|process| process.id).collect()
 }
 
 /// Returns the IDs of the process `root` and of its descendants. A process whose parent has ended is not found.
-pub(crate) fn processes_of_tree(root: u32) -> Vec<u32> {
+pub(crate) fn process_ids_of_tree(root: u32) -> Vec<u32> {
     let processes = processes();
     let mut found = vec![root];
     let mut next = 0;

@@ -13,9 +13,9 @@ use genuma_work::counters::{ChildCounters, RunCounterRecorder, wait_for_child};
 use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
 
 use crate::cpu_layout::CpuSlot;
-use crate::instance::{StartError, kill_with_parent_thread, wait_for_exit_without_reaping};
+use crate::instance::{StartError, kill_process_when_parent_thread_ends, wait_for_exit_without_reaping};
 use crate::invocation::{Error, check_program_installed};
-use crate::page_placement::{PagePlacement, processes_of_tree};
+use crate::page_placement::{PagePlacement, process_ids_of_tree};
 use crate::run::{InstanceSummary, RunSummary, stop_resource_counters};
 use crate::strategy::Strategy;
 
@@ -87,7 +87,7 @@ impl PlacedCommand {
         let mut counters = self.has_counters.then(ChildCounters::for_next_child);
         let id = self.start(cpu_slot)?.id();
         if let Some(counters) = &mut counters {
-            counters.start_sampling(move || processes_of_tree(id));
+            counters.start_sampling(move || process_ids_of_tree(id));
         }
         wait_for_exit_without_reaping(id);
         stop_forwarding_signals();
@@ -122,7 +122,7 @@ impl PlacedCommand {
         let threads = cpu_slot.threads.to_string();
         let mut command = Command::new(self.program());
         command.args(self.words.iter().skip(1).map(|word| replace_threads(word, &threads)));
-        kill_with_parent_thread(&mut command);
+        kill_process_when_parent_thread_ends(&mut command);
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
         let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
         let child = command.spawn().map_err(|source| self.start_error(source))?;

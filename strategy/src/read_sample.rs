@@ -68,7 +68,11 @@ impl ReadSample {
     ///
     /// # Errors
     /// The reads are not in regular files or cannot be read, or the sample cannot be written.
-    pub fn take_first_reads(reads: &ReadFiles, aligned: &AlignedOptions, wanted: u64) -> Result<ReadSample, Error> {
+    pub fn copy_first_reads_to_files(
+        reads: &ReadFiles,
+        aligned: &AlignedOptions,
+        wanted: u64,
+    ) -> Result<ReadSample, Error> {
         let lanes = lanes_of_read_files(reads, aligned)?;
         let paths: Vec<&Path> = lanes.iter().flat_map(|lane| lane.paths()).collect();
         // I/O error ignored: reported when the file is opened.
@@ -238,7 +242,7 @@ mod tests {
     fn the_beginning_and_its_quarter() {
         let no = AlignedOptions::default();
         let folder = tempfile::tempdir().unwrap();
-        let sample = ReadSample::take_first_reads(&pair(folder.path(), 20_000), &no, 10_000).unwrap();
+        let sample = ReadSample::copy_first_reads_to_files(&pair(folder.path(), 20_000), &no, 10_000).unwrap();
         assert!((10_000..10_000 + READS_PER_BATCH as u64).contains(&sample.reads), "{}", sample.reads);
         assert!((sample.part_reads as f64 / sample.reads as f64 - 0.25).abs() < 0.1, "{}", sample.part_reads);
         assert_eq!(sample.bases, 10 * sample.reads);
@@ -280,7 +284,7 @@ mod tests {
             assert!(done.success());
             PathBuf::from(format!("{}.gz", path.display()))
         });
-        let sample = ReadSample::take_first_reads(&ReadFiles::Paired(vec![packed]), &no, 32_000).unwrap();
+        let sample = ReadSample::copy_first_reads_to_files(&ReadFiles::Paired(vec![packed]), &no, 32_000).unwrap();
         assert!((sample.estimated_total_reads / 200_000.0).ln().abs() < 0.02, "{}", sample.estimated_total_reads);
     }
 
@@ -288,12 +292,12 @@ mod tests {
     fn few_reads_are_all_taken_and_counted() {
         let no = AlignedOptions::default();
         let folder = tempfile::tempdir().unwrap();
-        let sample = ReadSample::take_first_reads(&pair(folder.path(), 30), &no, 10_000).unwrap();
+        let sample = ReadSample::copy_first_reads_to_files(&pair(folder.path(), 30), &no, 10_000).unwrap();
         assert_eq!((sample.reads, sample.estimated_total_reads), (60, 60.0));
         assert!((14..=18).contains(&sample.part_reads), "{}", sample.part_reads);
         let fasta = folder.path().join("r.fa");
         fs::write(&fasta, ">a\nACGT\n>b\nAC\n").unwrap();
-        let sample = ReadSample::take_first_reads(&ReadFiles::Single(vec![fasta]), &no, 10).unwrap();
+        let sample = ReadSample::copy_first_reads_to_files(&ReadFiles::Single(vec![fasta]), &no, 10).unwrap();
         let ReadFiles::Single(files) = &sample.whole else { panic!("{:?}", sample.whole) };
         assert_eq!(fs::read_to_string(&files[0]).unwrap(), ">a\nACGT\n>b\nAC\n");
     }
@@ -302,7 +306,9 @@ mod tests {
     fn no_sample_of_what_is_read_once_or_not_there() {
         let no = AlignedOptions::default();
         let refused = |path: &str| {
-            ReadSample::take_first_reads(&ReadFiles::Single(vec![path.into()]), &no, 10).unwrap_err().to_string()
+            ReadSample::copy_first_reads_to_files(&ReadFiles::Single(vec![path.into()]), &no, 10)
+                .unwrap_err()
+                .to_string()
         };
         assert!(refused("-").starts_with("-: not a regular file"));
         assert!(refused("/dev/null").contains("not a regular file"));

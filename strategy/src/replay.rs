@@ -2,8 +2,8 @@
 //! than the best.
 //!
 //! [`fit_aligners_of_server`] uses the runs of one server.
-//! [`rank_by_predicted_time`](crate::trial_race::rank_by_predicted_time) uses the parameters fitted there, the
-//! description of the other server and the names of the strategies, never its run times. Only
+//! [`rank_strategies_by_predicted_time`](crate::trial_race::rank_strategies_by_predicted_time) uses the parameters
+//! fitted there, the description of the other server and the names of the strategies, never its run times. Only
 //! [`PublishedCase::relative_regret`] compares choices with run times.
 
 pub mod report;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{ApplicationModel, MachineModel};
-use crate::model_fitting::{RunObservation, Workload, fit_application_models};
+use crate::model_fitting::{RunObservation, WorkloadSizes, fit_application_models};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 pub use published_runs::PublishedRun;
 
@@ -44,23 +44,23 @@ pub enum Error {
 
 /// An aligner and the data set that it aligned in the published runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct PublishedWorkload {
+pub struct AlignerAndDataset {
     /// Name of the aligner.
     pub aligner: String,
     /// Name of the data set.
     pub dataset: String,
 }
 
-impl PublishedWorkload {
+impl AlignerAndDataset {
     fn from_run(run: &PublishedRun) -> Self {
         Self { aligner: run.aligner.clone(), dataset: run.dataset.clone() }
     }
 
-    fn workload(&self) -> Result<Workload, Error> {
-        if let Some(workload) = published_servers::published_workload(&self.aligner, &self.dataset) {
+    fn workload(&self) -> Result<WorkloadSizes, Error> {
+        if let Some(workload) = published_servers::published_workload_sizes(&self.aligner, &self.dataset) {
             return Ok(workload);
         }
-        let (what, name) = match published_servers::published_workload(&self.aligner, "gcat") {
+        let (what, name) = match published_servers::published_workload_sizes(&self.aligner, "gcat") {
             Some(_) => ("data set", &self.dataset),
             None => ("aligner", &self.aligner),
         };
@@ -69,7 +69,7 @@ impl PublishedWorkload {
 }
 
 /// Application models by aligner and data set, fitted to the runs of one server.
-pub(crate) type FittedApplications = BTreeMap<PublishedWorkload, ApplicationModel>;
+pub(crate) type ModelsByAlignerAndDataset = BTreeMap<AlignerAndDataset, ApplicationModel>;
 
 fn server_model(server: &str) -> Result<MachineModel, Error> {
     published_servers::published_server_model(server)
@@ -81,24 +81,24 @@ fn server_model(server: &str) -> Result<MachineModel, Error> {
 ///
 /// # Errors
 /// The server, an aligner or a data set is not described.
-pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<FittedApplications, Error> {
+pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<ModelsByAlignerAndDataset, Error> {
     let machine = server_model(server)?;
     let of_server = || runs.iter().filter(|run| run.server == server);
     let most = of_server().map(|run| run.threads).max().unwrap_or(0);
     let useful = || of_server().filter(|run| run.threads == most || run.strategy == Strategy::PLAIN_RUN);
-    let mut jobs: BTreeMap<&str, Vec<PublishedWorkload>> = BTreeMap::new();
+    let mut jobs: BTreeMap<&str, Vec<AlignerAndDataset>> = BTreeMap::new();
     for run in useful() {
         let jobs = jobs.entry(&run.aligner).or_default();
-        if !jobs.contains(&PublishedWorkload::from_run(run)) {
-            jobs.push(PublishedWorkload::from_run(run));
+        if !jobs.contains(&AlignerAndDataset::from_run(run)) {
+            jobs.push(AlignerAndDataset::from_run(run));
         }
     }
-    let mut fitted = FittedApplications::new();
+    let mut fitted = ModelsByAlignerAndDataset::new();
     for (aligner, mut jobs) in jobs {
         jobs.sort();
-        let workloads = jobs.iter().map(PublishedWorkload::workload).collect::<Result<Vec<_>, _>>()?;
+        let workloads = jobs.iter().map(AlignerAndDataset::workload).collect::<Result<Vec<_>, _>>()?;
         let observe = |run: &PublishedRun| {
-            let workload = jobs.iter().position(|workload| *workload == PublishedWorkload::from_run(run))?;
+            let workload = jobs.iter().position(|workload| *workload == AlignerAndDataset::from_run(run))?;
             Some(RunObservation { workload, strategy: run.strategy, threads: run.threads, seconds: run.seconds })
         };
         let of_aligner = useful().filter(|run| run.aligner == aligner);
@@ -110,8 +110,8 @@ pub fn fit_aligners_of_server(runs: &[PublishedRun], server: &str) -> Result<Fit
 
 /// Returns for each aligner and data set the geometric mean of the fitted parameters of all other aligners on the same
 /// data set. Memory and number of reads stay those of the aligner.
-pub(crate) fn average_models_of_other_aligners(fitted: &FittedApplications) -> FittedApplications {
-    let of = |workload: &PublishedWorkload, own: &ApplicationModel| {
+pub(crate) fn average_models_of_other_aligners(fitted: &ModelsByAlignerAndDataset) -> ModelsByAlignerAndDataset {
+    let of = |workload: &AlignerAndDataset, own: &ApplicationModel| {
         let others: Vec<&ApplicationModel> = fitted
             .iter()
             .filter(|(other, _)| other.aligner != workload.aligner && other.dataset == workload.dataset)
@@ -138,7 +138,7 @@ pub struct PublishedCase {
     /// Name of the server.
     pub server: String,
     /// The aligner and data set.
-    pub workload: PublishedWorkload,
+    pub workload: AlignerAndDataset,
     /// Threads of all instances together.
     pub threads: u32,
     runs: Vec<PublishedRun>,
@@ -176,11 +176,11 @@ impl PublishedCase {
 pub fn list_published_cases(runs: &[PublishedRun], server: &str) -> Result<Vec<PublishedCase>, Error> {
     let of_server = || runs.iter().filter(|run| run.server == server);
     let threads = of_server().map(|run| run.threads).max().unwrap_or(0);
-    let mut by_job: BTreeMap<PublishedWorkload, Vec<PublishedRun>> = BTreeMap::new();
+    let mut by_job: BTreeMap<AlignerAndDataset, Vec<PublishedRun>> = BTreeMap::new();
     for run in of_server().filter(|run| run.threads == threads) {
-        by_job.entry(PublishedWorkload::from_run(run)).or_default().push(run.clone());
+        by_job.entry(AlignerAndDataset::from_run(run)).or_default().push(run.clone());
     }
-    let case = |(workload, runs): (PublishedWorkload, Vec<PublishedRun>)| {
+    let case = |(workload, runs): (AlignerAndDataset, Vec<PublishedRun>)| {
         let case = PublishedCase { server: server.to_owned(), workload, threads, runs };
         let name = || format!("{} {} {}, {threads} threads", case.workload.aligner, case.server, case.workload.dataset);
         if case.measured_run(Strategy::PLAIN_RUN).is_none() {
@@ -221,7 +221,12 @@ impl BaselineRule {
     }
 
     /// Returns the strategy that the rule chooses for a case.
-    pub(crate) fn apply_rule(self, case: &PublishedCase, machine: &MachineModel, index_bytes: u64) -> Strategy {
+    pub(crate) fn choose_strategy_by_rule(
+        self,
+        case: &PublishedCase,
+        machine: &MachineModel,
+        index_bytes: u64,
+    ) -> Strategy {
         let interleave = Strategy { instances: 1, memory: InstanceMemoryPolicy::Interleave };
         let most = case.measured_strategies().iter().map(|strategy| strategy.instances).max().unwrap_or(1);
         let instances = Strategy { instances: most, memory: InstanceMemoryPolicy::Bind };

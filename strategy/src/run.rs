@@ -29,7 +29,7 @@ use crate::batching::{BatchCutter, TEXT_CHUNK_LIMITS, lanes_of_read_files};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{self, StderrLogging};
 use crate::invocation::{Invocation, ReadDependence};
-use crate::merge::{AlignerOutputError, PgHeaderLine};
+use crate::merge::{AlignerOutputError, GenumaPgLine};
 use crate::page_placement::{BytesByNode, PagePlacement};
 use crate::strategy::Strategy;
 use crate::thread_placement::ThreadPlacement;
@@ -63,7 +63,7 @@ pub struct RunPlan {
     /// Command line of the plain run, which the SAM header shows instead of that of an instance.
     pub plain: Vec<String>,
     /// The `@PG` line that genuma adds to the header.
-    pub genuma: PgHeaderLine,
+    pub genuma: GenumaPgLine,
     /// Where the standard error of instances is logged.
     pub stderr_logging: StderrLogging,
     /// Whether to count the resources that the instances and genuma use.

@@ -1,7 +1,7 @@
 //! Predicts run times for several numbers of threads and memory strategies: the curves of lenis2015, lenis2017 and
 //! lenis2018, for a machine on which the program has possibly never run.
 
-use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
+use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run_time};
 use crate::strategy::Strategy;
 
 /// Predicted run time of one strategy with one number of threads.
@@ -17,7 +17,7 @@ pub struct SweepPoint {
 
 /// Returns the numbers of threads of a sweep: the powers of two up to the number of hardware threads of the machine,
 /// the number of cores, the number of hardware threads, and `own_threads`.
-pub fn sweep_thread_counts(machine: &MachineModel, own_threads: u32) -> Vec<u32> {
+pub fn list_sweep_thread_counts(machine: &MachineModel, own_threads: u32) -> Vec<u32> {
     let total = |of: fn(&crate::model::NodeModel) -> u32| machine.nodes.iter().map(of).sum::<u32>().max(1);
     let (cores, hardware_threads) = (total(|node| node.cores), total(|node| node.threads));
     let powers = (0..).map(|power| 1u32 << power).take_while(|&threads| threads < hardware_threads);
@@ -28,14 +28,14 @@ pub fn sweep_thread_counts(machine: &MachineModel, own_threads: u32) -> Vec<u32>
 }
 
 /// Predicts the run time of each strategy with each number of threads.
-pub fn predict_sweep(
+pub fn predict_run_times_of_sweep(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategies: &[Strategy],
     thread_counts: &[u32],
 ) -> Vec<SweepPoint> {
     let predict = |strategy: Strategy, threads: u32| {
-        let predicted = predict_run(machine, app, &strategy, threads).map_err(|reason| reason.to_string());
+        let predicted = predict_run_time(machine, app, &strategy, threads).map_err(|reason| reason.to_string());
         SweepPoint { strategy, threads, predicted }
     };
     strategies
@@ -55,12 +55,12 @@ mod tests {
         let machine = published_server_model("intel").expect("a server");
         let app = find_aligner_model_params("bwa mem").to_application_model(5_100_000_000, 22e6);
         let strategies = ["default", "interleave", "4xbind"].map(|word| word.parse().expect("a strategy"));
-        let counts = sweep_thread_counts(&machine, 48);
+        let counts = list_sweep_thread_counts(&machine, 48);
         let hardware_threads: u32 = machine.nodes.iter().map(|node| node.threads).sum();
         assert!(
             counts.is_sorted() && counts.contains(&48) && counts.contains(&1) && counts.contains(&hardware_threads)
         );
-        let points = predict_sweep(&machine, &app, &strategies, &counts);
+        let points = predict_run_times_of_sweep(&machine, &app, &strategies, &counts);
         assert_eq!(points.len(), 3 * counts.len());
         let seconds = |strategy: Strategy, threads: u32| {
             let point = points.iter().find(|point| point.strategy == strategy && point.threads == threads)?;

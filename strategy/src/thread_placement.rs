@@ -6,7 +6,7 @@ use genuma_machine::IdSet;
 use genuma_work::proc_parsing::stat_fields_after_name;
 use serde::Serialize;
 
-use crate::page_placement::processes_of_group;
+use crate::page_placement::process_ids_of_group;
 
 /// CPUs of the threads of an instance in one sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -22,7 +22,7 @@ pub struct ThreadPlacement {
 /// Reads the CPUs of the threads of all processes of a process group; `None` if the processes have ended.
 pub(crate) fn thread_placement_of_group(group: u32) -> Option<ThreadPlacement> {
     let mut threads = ThreadPlacement::default();
-    for id in processes_of_group(group) {
+    for id in process_ids_of_group(group) {
         for task in fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten() {
             let of = |file: &str| fs::read_to_string(task.path().join(file));
             if let (Ok(status), Ok(stat)) = (of("status"), of("stat")) {

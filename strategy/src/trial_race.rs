@@ -9,7 +9,7 @@ use std::f64::consts::{PI, SQRT_2};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run};
+use crate::model::{ApplicationModel, MachineModel, RunPrediction, predict_run_time};
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 
 /// A candidate strategy of a race.
@@ -186,14 +186,14 @@ impl TrialRace {
 /// Returns the feasible strategies sorted by predicted time, the fastest first. Strategies with equal predictions are
 /// sorted by number of instances, then by memory policy: policies that spread memory over nodes come first, because
 /// they depend least on other memory use.
-pub(crate) fn rank_by_predicted_time(
+pub(crate) fn rank_strategies_by_predicted_time(
     machine: &MachineModel,
     app: &ApplicationModel,
     strategies: &[Strategy],
     threads: u32,
 ) -> Vec<RaceCandidate> {
     let candidate = |&strategy: &Strategy| {
-        let prediction = predict_run(machine, app, &strategy, threads).ok()?;
+        let prediction = predict_run_time(machine, app, &strategy, threads).ok()?;
         Some(RaceCandidate { strategy, prediction })
     };
     let mut ranked: Vec<RaceCandidate> = strategies.iter().filter_map(candidate).collect();

@@ -91,7 +91,7 @@ fn there_are_sixteen_cases() {
 #[test]
 fn bad_tables_are_refused_with_their_line() {
     let line = "bowtie2,amd,gcat,original,none,1,8,8,937.96,0.48";
-    let table = |line: &str| format!("{}\n{line}\n", published_runs::TABLE_HEADER);
+    let table = |line: &str| format!("{}\n{line}\n", published_runs::PUBLISHED_RUNS_TABLE_HEADER);
     let refused = |text: &str| evaluate_advisor_on_table("t.csv", text).unwrap_err().to_string();
     for (bad, said) in [
         ("bowtie2,amd,gcat", "t.csv, line 2: 3 fields; there are ten"),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use genuma_strategy::Strategy;
 use genuma_strategy::advisor::Advice;
-use genuma_strategy::sweep::{SweepPoint, predict_sweep, sweep_thread_counts};
+use genuma_strategy::sweep::{SweepPoint, list_sweep_thread_counts, predict_run_times_of_sweep};
 
 use crate::report::advice::AdvisedRun;
 
@@ -16,13 +16,13 @@ pub(crate) fn predict_times_over_thread_counts(case: &AdvisedRun, advice: &Advic
     let considered = advice.considered.iter().map(|one| one.strategy);
     let mut strategies: Vec<Strategy> = considered.chain(advice.refused.iter().map(|one| one.strategy)).collect();
     strategies.sort_unstable();
-    let app = match advice.measured_mean_and_range_s(Strategy::PLAIN_RUN) {
+    let app = match advice.mean_and_range_of_trials_s(Strategy::PLAIN_RUN) {
         Some([seconds, ..]) => {
-            case.application.calibrated_to_measured_run(&case.machine, threads, seconds / case.application.reads)
+            case.application.calibrate_to_measured_run(&case.machine, threads, seconds / case.application.reads)
         }
         None => case.application,
     };
-    predict_sweep(&case.machine, &app, &strategies, &sweep_thread_counts(&case.machine, threads))
+    predict_run_times_of_sweep(&case.machine, &app, &strategies, &list_sweep_thread_counts(&case.machine, threads))
 }
 
 /// Formats the predicted run times as CSV. The column `measured_s` is the mean of the trials with the run's own number
@@ -37,7 +37,7 @@ pub(crate) fn format_sweep_csv(points: &[SweepPoint], case: &AdvisedRun, advice:
             predicted.map_or(String::new(), |predicted| format!("{:.3}", of(predicted)))
         };
         let is_own = point.threads as usize == case.threads;
-        let measured = advice.measured_mean_and_range_s(point.strategy).filter(|_| is_own);
+        let measured = advice.mean_and_range_of_trials_s(point.strategy).filter(|_| is_own);
         let _ = writeln!(
             csv,
             "{},{},{},{},{},{},{},{},{}",

@@ -9,7 +9,7 @@ use genuma_reads::ProgressCounters;
 use genuma_strategy::advisor::TrialResult;
 use genuma_strategy::instance::StderrLogging;
 use genuma_strategy::invocation::{ReadDependence, ReadFiles};
-use genuma_strategy::merge::PgHeaderLine;
+use genuma_strategy::merge::GenumaPgLine;
 use genuma_strategy::model::{ApplicationModel, MachineModel, RunPrediction};
 use genuma_strategy::read_sample::ReadSample;
 use genuma_strategy::run::RunPlan;
@@ -94,7 +94,7 @@ impl<'a> TrialRunner<'a> {
         settings: &TrialSettings,
     ) -> anyhow::Result<Self> {
         let &TrialSettings { run_reads, max_instances, time_share, sample_reads: sample } = settings;
-        let sample = ReadSample::take_first_reads(&invocation.reads, &invocation.aligned, sample)?;
+        let sample = ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, sample)?;
         Ok(Self {
             invocation,
             topology,
@@ -131,7 +131,7 @@ impl<'a> TrialRunner<'a> {
                 info!("{strategy}: {} reads in {aligning_s:.2} s", self.sample.reads);
                 return Ok(TrialResult { spent_s, ..trial });
             }
-            self.sample = ReadSample::take_first_reads(
+            self.sample = ReadSample::copy_first_reads_to_files(
                 &self.invocation.reads,
                 &self.invocation.aligned,
                 self.sample.reads * SAMPLE_GROWTH,
@@ -161,7 +161,7 @@ impl<'a> TrialRunner<'a> {
             invocations: prepared.invocations,
             threads: self.threads,
             plain: plain_run_command(&invocation, self.threads),
-            genuma: PgHeaderLine {
+            genuma: GenumaPgLine {
                 name: "genuma".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 line: String::new(),

@@ -126,7 +126,7 @@ impl AmpliconPanel {
     }
 
     /// Returns the number of reference bases that at least one amplicon covers.
-    pub(crate) fn count_covered_bases(&self) -> usize {
+    pub(crate) fn count_bases_in_amplicons(&self) -> usize {
         let (mut bases, mut last) = (0, ContigSpan { contig: usize::MAX, start: 0, end: 0 });
         for Amplicon { span, .. } in &self.amplicons {
             let from = if span.contig == last.contig { span.start.max(last.end) } else { span.start };
@@ -137,7 +137,7 @@ impl AmpliconPanel {
     }
 
     /// Formats the primers as BED lines: contig, start, end, name, pool (1 or 2), strand.
-    pub(crate) fn to_primer_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn format_primers_as_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, amplicon) in self.amplicons.iter().enumerate() {
             for (span, (side, strand)) in amplicon.primer_spans().into_iter().zip([("LEFT", '+'), ("RIGHT", '-')]) {
@@ -196,13 +196,13 @@ mod tests {
             };
             assert!((target.start..target.end).all(inside));
         }
-        let bed = panel.to_primer_bed(&genome());
+        let bed = panel.format_primers_as_bed(&genome());
         let lines: Vec<Vec<&str>> = bed.lines().map(|line| line.split('\t').collect()).collect();
         assert_eq!(lines.len(), 2 * panel.amplicons.len());
         assert_eq!((lines[0][0], &lines[0][2..]), ("a", &["1000", "amplicon1_LEFT", "1", "+"][..]));
         assert_eq!(lines[3][3..], ["amplicon2_RIGHT", "2", "-"]);
         let covered = panel.amplicons.iter().map(|a| a.span.length_bp()).sum::<usize>();
-        assert!(panel.count_covered_bases() < covered);
+        assert!(panel.count_bases_in_amplicons() < covered);
         assert!(design_amplicons(Some(&[ContigSpan { contig: 1, start: 0, end: 100 }])).is_err());
     }
 }

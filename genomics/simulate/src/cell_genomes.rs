@@ -9,7 +9,7 @@ use genuma_reads::dna;
 use crate::chromosome_sequence::ChromosomeSequence;
 use crate::genome::Genome;
 use crate::germline::GermlineVariant;
-use crate::karyotype::{HaplotypeEdits, Karyotype};
+use crate::karyotype::{HaplotypeSmallVariants, Karyotype};
 use crate::mitochondrial_variants::MitochondrialVariants;
 use crate::reference_origins::ReferenceOrigins;
 use crate::sequencing::{CarriedVariant, CellChromosome, GenomeMixture};
@@ -20,7 +20,7 @@ use crate::variant::{GenomePosition, SequenceEdit};
 /// Chromosomes of the patient's normal and tumour cells, and of another person or species that contaminates the
 /// samples.
 #[derive(Debug)]
-pub(crate) struct CellGenomes<'a> {
+pub(crate) struct PatientAndForeignGenomes<'a> {
     normal: Vec<CellChromosome<'a>>,
     /// Chromosomes of each population of tumour cells; empty for a population that has no cells in the sample.
     tumour: Vec<Vec<CellChromosome<'a>>>,
@@ -40,7 +40,7 @@ struct MitochondrialGenomes<'a> {
     foreign: Vec<(f64, CellChromosome<'a>)>,
 }
 
-impl<'a> CellGenomes<'a> {
+impl<'a> PatientAndForeignGenomes<'a> {
     /// Builds the chromosomes of the patient's normal and tumour cells.
     pub(crate) fn build_patient_genomes(
         genome: &'a Genome,
@@ -49,14 +49,18 @@ impl<'a> CellGenomes<'a> {
     ) -> Self {
         let spell = |population: Option<usize>| -> Vec<CellChromosome<'a>> {
             let haplotype = |h: usize| {
-                let edits = haplotype_edits(genome, tumour, germline, population, h);
-                chromosome_sequences(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
+                let edits = collect_haplotype_small_variants(genome, tumour, germline, population, h);
+                build_cell_chromosomes(
+                    genome,
+                    &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h],
+                    &edits,
+                )
             };
             haplotype(0).into_iter().chain(haplotype(1)).collect()
         };
         // A population without cells is never sequenced.
         let cells = |p: usize| if tumour.population_shares[p] > 0.0 { spell(Some(p)) } else { vec![] };
-        CellGenomes {
+        PatientAndForeignGenomes {
             normal: spell(None),
             tumour: (0..tumour.population_shares.len()).map(cells).collect(),
             shares: tumour.population_shares.clone(),
@@ -73,7 +77,11 @@ impl<'a> CellGenomes<'a> {
         germline: &'a [GermlineVariant],
     ) {
         for (haplotype, karyotype) in healthy.iter().enumerate() {
-            self.foreign.extend(chromosome_sequences(genome, karyotype, &germline_edits(genome, germline, haplotype)));
+            self.foreign.extend(build_cell_chromosomes(
+                genome,
+                karyotype,
+                &germline_edits(genome, germline, haplotype),
+            ));
         }
     }
 
@@ -81,7 +89,7 @@ impl<'a> CellGenomes<'a> {
     pub(crate) fn add_foreign_species(&mut self, genome: &'a Genome) {
         for bases in &genome.seqs {
             let mut origins = ReferenceOrigins::default();
-            origins.push_novel_bases(bases.len());
+            origins.append_novel_length_bp(bases.len());
             let sequence = ChromosomeSequence::from_bases(bases);
             self.foreign.push(CellChromosome {
                 sequence,
@@ -101,14 +109,14 @@ impl<'a> CellGenomes<'a> {
         other: Option<&'a MitochondrialVariants>,
     ) {
         self.mitochondria = Some(MitochondrialGenomes {
-            normal: patient.normal_genomes(genome),
-            tumour: patient.tumour_genomes(genome),
-            foreign: other.map_or(vec![], |other| other.normal_genomes(genome)),
+            normal: patient.build_mitochondria_of_normal_cells(genome),
+            tumour: patient.build_mitochondria_of_tumour_cells(genome),
+            foreign: other.map_or(vec![], |other| other.build_mitochondria_of_normal_cells(genome)),
         });
     }
 
     /// Records for each nuclear chromosome which of `variants` it has, so that the table of molecules can list them.
-    pub(crate) fn record_carried_variants(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
+    pub(crate) fn record_variants_of_each_chromosome(&mut self, genome: &Genome, variants: &[&SequenceEdit]) {
         // An indel at the first base has no base before it.
         let mut variants: Vec<&SequenceEdit> = variants.iter().copied().filter(|v| v.position.pos > 0).collect();
         variants.sort_by_key(|variant| variant.position);
@@ -121,7 +129,7 @@ impl<'a> CellGenomes<'a> {
         let names: Vec<Arc<str>> = variants.iter().map(name).collect();
         for chromosome in self.normal.iter_mut().chain(self.tumour.iter_mut().flatten()).chain(&mut self.foreign) {
             let mut carried = vec![];
-            chromosome.origins.for_each_base_occurrence(&anchors, |i, at, reverse| {
+            chromosome.origins.for_each_copy_of_bases(&anchors, |i, at, reverse| {
                 let bases = carried_bases(chromosome, variants[i], at, reverse);
                 carried.extend(bases.map(|bases| CarriedVariant { bases, name: names[i].clone() }));
             });
@@ -131,7 +139,7 @@ impl<'a> CellGenomes<'a> {
     }
 
     /// Returns the patient's chromosomes, weighted so that `tumour_share` of the cells are tumour cells.
-    pub(crate) fn patient_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
+    pub(crate) fn patient_genome_mixture(&self, tumour_share: f64) -> GenomeMixture<'_> {
         let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
         for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
             genomes.push((tumour_share * share, chromosomes.as_slice()));
@@ -139,14 +147,15 @@ impl<'a> CellGenomes<'a> {
         genomes
     }
 
-    /// Returns the chromosomes of the other person or species; empty if there is none.
-    pub(crate) fn foreign_mixture(&self) -> GenomeMixture<'_> {
+    /// Returns the chromosomes of the other person or species as a mixture of one genome, which has no chromosomes if
+    /// there is no contaminant.
+    pub(crate) fn foreign_genome_mixture(&self) -> GenomeMixture<'_> {
         vec![(1.0, self.foreign.as_slice())]
     }
 
     /// Returns the mitochondrial genomes with weights: `tumour_share` of the patient's cells are tumour cells, and
     /// `foreign` of the reads come from another person, if there is one.
-    pub(crate) fn mitochondrial_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
+    pub(crate) fn mitochondrial_genome_mixture(&self, tumour_share: f64, foreign: f64) -> GenomeMixture<'_> {
         let Some(kinds) = &self.mitochondria else { return vec![] };
         // Another species has no mitochondrial genome here.
         let foreign = if kinds.foreign.is_empty() { 0.0 } else { foreign };
@@ -172,7 +181,7 @@ fn carried_bases(
     let onwards = |n: usize| if reverse { at.checked_sub(n) } else { Some(at + n) };
     let behind = onwards(variant.added.len() + 1)?;
     let next = GenomePosition { pos: variant.reference_end(), ..variant.position };
-    if chromosome.origins.reference_position(behind) != Some(next) {
+    if chromosome.origins.reference_position_of_base(behind) != Some(next) {
         return None;
     }
     let bases = at.min(behind)..at.max(behind) + 1;
@@ -186,12 +195,15 @@ fn weighted_genomes<'a>(weight: f64, kinds: &'a [(f64, CellChromosome<'a>)]) -> 
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
 }
 
-fn chromosome_sequences<'a>(
+fn build_cell_chromosomes<'a>(
     genome: &'a Genome,
     karyotype: &'a Karyotype,
-    edits: &HaplotypeEdits<'a>,
+    edits: &HaplotypeSmallVariants<'a>,
 ) -> Vec<CellChromosome<'a>> {
-    let spelled = karyotype.chromosome_sequences(genome, edits).into_iter().zip(karyotype.reference_origins(edits));
+    let spelled = karyotype
+        .build_chromosome_sequences(genome, edits)
+        .into_iter()
+        .zip(karyotype.list_reference_origins_of_chromosomes(edits));
     spelled
         .zip(karyotype.copies_per_chromosome())
         .map(|((sequence, origins), &copies)| CellChromosome {
@@ -204,23 +216,27 @@ fn chromosome_sequences<'a>(
         .collect()
 }
 
-fn germline_edits<'a>(genome: &Genome, germline: &'a [GermlineVariant], haplotype: usize) -> HaplotypeEdits<'a> {
+fn germline_edits<'a>(
+    genome: &Genome,
+    germline: &'a [GermlineVariant],
+    haplotype: usize,
+) -> HaplotypeSmallVariants<'a> {
     let mut late: Vec<Vec<&SequenceEdit>> = vec![vec![]; genome.seqs.len()];
     for g in germline.iter().filter(|g| g.haplotypes[haplotype]) {
         late[g.edit.position.contig].push(&g.edit);
     }
-    HaplotypeEdits { early: late.clone(), late }
+    HaplotypeSmallVariants { early: late.clone(), late }
 }
 
 /// Returns the small variants of one haplotype in a population of tumour cells, and its deletions within amplified
 /// spans, sorted by position. Without a population: those of normal cells, which are the germline variants only.
-pub(crate) fn haplotype_edits<'a>(
+pub(crate) fn collect_haplotype_small_variants<'a>(
     genome: &Genome,
     tumour: &'a Tumour,
     germline: &'a [GermlineVariant],
     population: Option<usize>,
     haplotype: usize,
-) -> HaplotypeEdits<'a> {
+) -> HaplotypeSmallVariants<'a> {
     let mut edits = germline_edits(genome, germline, haplotype);
     let Some(population) = population else { return edits };
     let carried =

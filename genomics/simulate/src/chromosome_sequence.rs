@@ -29,12 +29,12 @@ impl<'a> ChromosomeSequence<'a> {
     /// Creates a sequence that consists of `bases`.
     pub(crate) fn from_bases(bases: &'a [u8]) -> Self {
         let mut sequence = ChromosomeSequence::default();
-        sequence.push_bases(bases, false);
+        sequence.append_bases_or_reverse_complement(bases, false);
         sequence
     }
 
     /// Appends `bases`, or their reverse complement if `reverse` is set.
-    pub fn push_bases(&mut self, bases: &'a [u8], reverse: bool) {
+    pub fn append_bases_or_reverse_complement(&mut self, bases: &'a [u8], reverse: bool) {
         if bases.is_empty() {
             return;
         }
@@ -45,23 +45,29 @@ impl<'a> ChromosomeSequence<'a> {
 
     /// Appends a span of a contig to which `edits` are applied. The edits are sorted and do not overlap. If `reverse`
     /// is set, the reverse complement is appended.
-    pub(crate) fn push_span(&mut self, seq: &'a [u8], span: ContigSpan, edits: &[&'a SequenceEdit], reverse: bool) {
+    pub(crate) fn append_edited_span(
+        &mut self,
+        seq: &'a [u8],
+        span: ContigSpan,
+        edits: &[&'a SequenceEdit],
+        reverse: bool,
+    ) {
         if reverse {
             let mut end = span.end;
             for edit in edits.iter().rev() {
-                self.push_bases(&seq[edit.reference_end()..end], true);
-                self.push_bases(&edit.added, true);
+                self.append_bases_or_reverse_complement(&seq[edit.reference_end()..end], true);
+                self.append_bases_or_reverse_complement(&edit.added, true);
                 end = edit.position.pos;
             }
-            self.push_bases(&seq[span.start..end], true);
+            self.append_bases_or_reverse_complement(&seq[span.start..end], true);
         } else {
             let mut start = span.start;
             for edit in edits {
-                self.push_bases(&seq[start..edit.position.pos], false);
-                self.push_bases(&edit.added, false);
+                self.append_bases_or_reverse_complement(&seq[start..edit.position.pos], false);
+                self.append_bases_or_reverse_complement(&edit.added, false);
                 start = edit.reference_end();
             }
-            self.push_bases(&seq[start..span.end], false);
+            self.append_bases_or_reverse_complement(&seq[start..span.end], false);
         }
     }
 
@@ -83,7 +89,7 @@ impl<'a> ChromosomeSequence<'a> {
 
     /// Iterates over the stored slices that make up a range of the chromosome. The flag is set if the chromosome has
     /// the reverse complement of the slice.
-    pub(crate) fn iter_slices(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
+    pub(crate) fn iter_slices_in_range(&self, bases: Range<usize>) -> impl Iterator<Item = (&'a [u8], bool)> + '_ {
         let first = if bases.is_empty() { self.slices.len() } else { self.find_slice(bases.start) };
         self.slices[first..].iter().take_while(move |slice| slice.start < bases.end).map(move |slice| {
             let n = slice.bases.len();
@@ -97,7 +103,7 @@ impl<'a> ChromosomeSequence<'a> {
     /// Returns a copy of the bases in a range of the chromosome.
     pub fn bases_in_range(&self, range: Range<usize>) -> Vec<u8> {
         let mut bases = Vec::with_capacity(range.len());
-        for (piece, reverse) in self.iter_slices(range) {
+        for (piece, reverse) in self.iter_slices_in_range(range) {
             if reverse {
                 bases.extend(piece.iter().rev().map(|&base| dna::complement(base)));
             } else {
@@ -126,7 +132,7 @@ mod tests {
                 let longest = if rng.draw_bernoulli(0.5) { 3 } else { 9_000 };
                 let slice = &source[start..(start + rng.draw_below(longest)).min(source.len())];
                 let reverse = rng.draw_bernoulli(0.5);
-                sequence.push_bases(slice, reverse);
+                sequence.append_bases_or_reverse_complement(slice, reverse);
                 spelled.extend(if reverse { dna::reverse_complement(slice) } else { slice.to_vec() });
             }
             assert_eq!(sequence.len(), spelled.len());
@@ -153,7 +159,7 @@ mod tests {
         let span = ContigSpan { contig: 0, start: 2, end: 11 };
         let spell = |reverse| {
             let mut sequence = ChromosomeSequence::default();
-            sequence.push_span(seq, span, &edits.iter().collect::<Vec<_>>(), reverse);
+            sequence.append_edited_span(seq, span, &edits.iter().collect::<Vec<_>>(), reverse);
             sequence.bases_in_range(0..sequence.len())
         };
         assert_eq!(spell(false), b"CCGATAAATG");

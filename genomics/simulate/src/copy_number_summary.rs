@@ -20,7 +20,7 @@ pub struct CopyNumberSummary {
 
 impl CopyNumberSummary {
     /// Computes the summary from the karyotypes of all tumour cells.
-    pub(crate) fn from_tumour(genome: &Genome, tumour: &Tumour) -> CopyNumberSummary {
+    pub(crate) fn average_over_tumour_cells(genome: &Genome, tumour: &Tumour) -> CopyNumberSummary {
         let mut sum = [0.0; 4];
         let populations = || tumour.population_shares.iter().zip(&tumour.karyotypes).filter(|(share, _)| **share > 0.0);
         for (contig, seq) in genome.seqs.iter().enumerate() {
@@ -36,7 +36,7 @@ impl CopyNumberSummary {
             let copies: Vec<(f64, [Vec<usize>; 2])> = populations()
                 .map(|(share, pair)| (*share, pair.each_ref().map(|k| copies_between_cuts(k, contig, &cuts))))
                 .collect();
-            let both = tumour.ploidy.copy_number(contig) == 2;
+            let both = tumour.ploidy.healthy_copy_number(contig) == 2;
             for (i, ends) in cuts.windows(2).enumerate() {
                 let bases = (ends[1] - ends[0]) as f64;
                 for (share, [a, b]) in &copies {
@@ -78,7 +78,7 @@ mod tests {
     fn copies_and_losses_are_those_of_all_cells() {
         let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![vec![b'A'; 60], vec![b'C'; 40]]);
         let mut tumour = Tumour::without_variants(&genome, &[0.25], HealthyPloidy::all_diploid()).unwrap();
-        let of = |tumour: &Tumour| CopyNumberSummary::from_tumour(&genome, tumour);
+        let of = |tumour: &Tumour| CopyNumberSummary::average_over_tumour_cells(&genome, tumour);
         assert_eq!(of(&tumour), CopyNumberSummary { ploidy: 2.0, loh_fraction: 0.0, subclonal_fraction: 0.0 });
         // In all cells one haplotype of the second contig is lost and the other is there twice: LOH with two copies.
         for pair in &mut tumour.karyotypes {

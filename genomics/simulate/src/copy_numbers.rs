@@ -86,7 +86,8 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
     change_subclonal_copies(placer, params.subclonal);
     let wanted = params.amplifications;
     // The generator finds all tandem repeats of the genome, which takes time: create it only if needed.
-    let maker = (wanted > 0).then(|| SmallVariantGenerator::for_genome(placer.genome, placer.occupied));
+    let maker =
+        (wanted > 0).then(|| SmallVariantGenerator::with_resizable_repeats_of_genome(placer.genome, placer.occupied));
     for (i, maker) in (0..wanted).zip(maker.iter().cycle()) {
         let copies = params.amplified_copies[i % params.amplified_copies.len()];
         let amplicon = (0..MAX_PLACEMENT_TRIES)
@@ -113,7 +114,7 @@ pub(crate) fn place_copy_number_changes(placer: &mut VariantPlacer, params: &Cop
 pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<AneuploidContig> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].copies_per_chromosome()[i]);
-        let healthy = tumour.ploidy.present_haplotypes(i).map(usize::from);
+        let healthy = tumour.ploidy.has_each_haplotype(i).map(usize::from);
         (copies != healthy).then(|| AneuploidContig { contig: name.clone(), copies })
     };
     genome.names.iter().enumerate().filter_map(contig).collect()
@@ -123,7 +124,7 @@ pub(crate) fn list_aneuploid_contigs(genome: &Genome, tumour: &Tumour) -> Vec<An
 /// one less; 0 for a haplotype that healthy cells lack. At least one copy of each contig remains.
 fn set_chromosome_copies(placer: &mut VariantPlacer, share: f64, usual: usize) {
     for contig in 0..placer.genome.seqs.len() {
-        let there = placer.tumour.ploidy.present_haplotypes(contig);
+        let there = placer.tumour.ploidy.has_each_haplotype(contig);
         let mut copies = [usual; 2];
         for haplotype in &mut copies {
             if placer.rng.draw_bernoulli(share) {
@@ -172,7 +173,7 @@ fn change_subclonal_copies(placer: &mut VariantPlacer, share: f64) {
 fn random_span(placer: &mut VariantPlacer, (low, high, part): (usize, usize, usize)) -> Option<ContigSpan> {
     let high = high.min(placer.genome.longest_contig_bp() / part).max(1);
     let size = placer.rng.draw_log_uniform(low.min(high), high);
-    let at = placer.occupied.draw_position(placer.rng);
+    let at = placer.occupied.draw_allowed_position(placer.rng);
     let start = at.pos.checked_sub(placer.rng.draw_below(size))?;
     let seq = &placer.genome.seqs[at.contig];
     let span = ContigSpan { contig: at.contig, start, end: start + size };

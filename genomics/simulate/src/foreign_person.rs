@@ -154,7 +154,7 @@ fn draw_unrelated_person_in(
         if !occupied.has_occupied_bases_near(span, 0) {
             occupied.occupy_span(span);
         }
-        let there = ploidy.present_haplotypes(g.edit.position.contig);
+        let there = ploidy.has_each_haplotype(g.edit.position.contig);
         let copies = there.iter().filter(|there| **there).count();
         let frequency = people.draw_allele_frequency(g.haplotypes == [true; 2], copies, rng);
         let haplotypes = people.draw_carriers(frequency, there, rng);
@@ -242,7 +242,7 @@ fn draw_ibd_segments(
     [0, 1].map(|h| {
         let of = |(contig, seq): (usize, &std::sync::Arc<Vec<u8>>)| {
             // A father passes on his only chromosome Y as a whole.
-            let only = h == 1 && ploidy.present_haplotypes(contig) == [false, true];
+            let only = h == 1 && ploidy.has_each_haplotype(contig) == [false, true];
             match shares[h] {
                 HaplotypeSharing::Half if !only => stretches(seq.len()),
                 HaplotypeSharing::Nothing => IbdSegments::default(),
@@ -265,7 +265,8 @@ mod tests {
     /// heterozygous; the second heterozygous and the first homozygous for either allele; opposite homozygotes. The
     /// last value is the homozygous share of the second person's variants.
     fn compared(params: &GermlineParams, seed: u64) -> [f64; 4] {
-        let genome = synthetic_genome::generate_genome(4_000_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
+        let genome =
+            synthetic_genome::generate_synthetic_genome(4_000_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
         let ploidy = HealthyPloidy::all_diploid();
         let mut rng = Rng::from_seed_and_labels(seed, &[1]);
         let one =
@@ -311,7 +312,8 @@ mod tests {
 
     /// A patient and a relative with variants of all kinds, dense enough to distinguish haplotypes within 5 kb.
     fn family(kin: Relationship, seed: u64) -> [Vec<GermlineVariant>; 2] {
-        let genome = synthetic_genome::generate_genome(1_500_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
+        let genome =
+            synthetic_genome::generate_synthetic_genome(1_500_000, 2, None, &mut Rng::from_seed_and_labels(seed, &[]));
         let params = GermlineParams { snv_rate: 5e-3, indel_rate: 5e-4, ..Default::default() };
         let (ploidy, mut occupied) = (HealthyPloidy::all_diploid(), OccupiedRegions::empty(&genome));
         let mut rng = Rng::from_seed_and_labels(seed, &[1]);
@@ -378,7 +380,8 @@ mod tests {
 
     #[test]
     fn haplotypes_by_descent_change_as_often_as_in_people() {
-        let genome = synthetic_genome::generate_genome(3_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
+        let genome =
+            synthetic_genome::generate_synthetic_genome(3_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         let (mut switches, mut same) = (0, 0);
         for seed in 0..20 {
             for haplotype in draw_ibd_segments(

@@ -56,7 +56,7 @@ impl Genome {
 
     /// Writes the genome as FASTA to `path` (60 bases a line) and its index to `path.fai`. Adds both files to `set`,
     /// which publishes them later.
-    pub fn write_fasta(&self, path: &Path, set: &mut AtomicFileSet) -> Result<()> {
+    pub fn write_fasta_and_index(&self, path: &Path, set: &mut AtomicFileSet) -> Result<()> {
         let mut file = AtomicFile::create(path)?;
         let mut index = String::new();
         let mut written = 0;

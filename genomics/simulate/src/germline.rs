@@ -66,7 +66,7 @@ pub(crate) fn place_germline_variants(
     occupied: &mut OccupiedRegions,
     rng: &mut Rng,
 ) -> Vec<GermlineVariant> {
-    let maker = SmallVariantGenerator::for_genome(genome, occupied);
+    let maker = SmallVariantGenerator::with_resizable_repeats_of_genome(genome, occupied);
     let known = genome.num_acgt_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];
@@ -88,7 +88,7 @@ pub(crate) fn place_germline_variants(
         });
         let Some((edit, reserved)) = made else { continue };
         occupied.occupy_span(reserved);
-        let there = ploidy.present_haplotypes(edit.position.contig);
+        let there = ploidy.has_each_haplotype(edit.position.contig);
         found.push(GermlineVariant { edit, haplotypes: params.draw_variant_haplotypes(there, rng) });
     }
     found.sort_by_key(|g| g.edit.position);
@@ -102,7 +102,7 @@ fn propose_germline_sv(
     occupied: &OccupiedRegions,
     rng: &mut Rng,
 ) -> Option<(SequenceEdit, ContigSpan)> {
-    let at = occupied.draw_position(rng);
+    let at = occupied.draw_allowed_position(rng);
     let seq = &genome.seqs[at.contig];
     let length = rng.draw_log_uniform(SV_BP.0, SV_BP.1.min(seq.len() / 10).max(SV_BP.0));
     if at.pos + length >= seq.len() {

@@ -23,18 +23,18 @@ impl HealthyPloidy {
     }
 
     /// Returns whether a healthy cell has the first and the second haplotype of a contig.
-    pub(crate) fn present_haplotypes(&self, contig: usize) -> [bool; 2] {
+    pub(crate) fn has_each_haplotype(&self, contig: usize) -> [bool; 2] {
         self.0.get(contig).copied().unwrap_or([true; 2])
     }
 
     /// Returns the number of copies of a contig in a healthy cell (0 to 2).
-    pub fn copy_number(&self, contig: usize) -> usize {
-        self.present_haplotypes(contig).into_iter().filter(|&there| there).count()
+    pub fn healthy_copy_number(&self, contig: usize) -> usize {
+        self.has_each_haplotype(contig).into_iter().filter(|&there| there).count()
     }
 
     /// Returns the number of bases in a healthy cell, relative to two copies of all contigs.
-    pub(crate) fn relative_dna_content(&self, genome: &Genome) -> f64 {
-        let cell: usize = genome.seqs.iter().enumerate().map(|(i, seq)| self.copy_number(i) * seq.len()).sum();
+    pub(crate) fn dna_content_relative_to_diploid(&self, genome: &Genome) -> f64 {
+        let cell: usize = genome.seqs.iter().enumerate().map(|(i, seq)| self.healthy_copy_number(i) * seq.len()).sum();
         cell as f64 / (2 * genome.length_bp()) as f64
     }
 }
@@ -48,9 +48,9 @@ mod tests {
         let names = ["chr1", "chrX", "chrY"].map(str::to_owned).to_vec();
         let genome = Genome::from_sequences(names, vec![vec![b'A'; 70], vec![b'C'; 20], vec![b'G'; 10]]);
         let male = HealthyPloidy::for_male(&genome);
-        assert_eq!([0, 1, 2, 3].map(|i| male.copy_number(i)), [2, 1, 1, 2]);
-        assert_eq!((male.present_haplotypes(1), male.present_haplotypes(2)), ([true, false], [false, true]));
-        assert_eq!(male.relative_dna_content(&genome), 0.85);
-        assert_eq!(HealthyPloidy::all_diploid().relative_dna_content(&genome), 1.0);
+        assert_eq!([0, 1, 2, 3].map(|i| male.healthy_copy_number(i)), [2, 1, 1, 2]);
+        assert_eq!((male.has_each_haplotype(1), male.has_each_haplotype(2)), ([true, false], [false, true]));
+        assert_eq!(male.dna_content_relative_to_diploid(&genome), 0.85);
+        assert_eq!(HealthyPloidy::all_diploid().dna_content_relative_to_diploid(&genome), 1.0);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn place_integrations(placer: &mut VariantPlacer<'_, '_>, params: &In
     for placed in 0..params.pieces {
         let clone = placer.draw_clone();
         let settled = (0..MAX_PLACEMENT_TRIES).any(|_| {
-            let at = placer.occupied.draw_position(placer.rng);
+            let at = placer.occupied.draw_allowed_position(placer.rng);
             let mut edit =
                 SequenceEdit { position: at, removed: vec![], added: draw_foreign_insert(&foreign, placer.rng) };
             edit.left_align(&placer.genome.seqs[at.contig]);

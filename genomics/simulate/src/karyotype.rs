@@ -32,14 +32,14 @@ pub(crate) enum AmplifiedCopyAge {
 
 /// Small variants of one haplotype by contig: sorted, without overlaps, and not across breakpoints.
 #[derive(Debug, Default)]
-pub(crate) struct HaplotypeEdits<'a> {
+pub(crate) struct HaplotypeSmallVariants<'a> {
     /// Variants that late copies have: all variants of the haplotype. Without amplification all segments are late.
     pub late: Vec<Vec<&'a SequenceEdit>>,
     /// Variants that early copies of amplified spans have: only those that are older than the amplification.
     pub early: Vec<Vec<&'a SequenceEdit>>,
 }
 
-impl<'a> HaplotypeEdits<'a> {
+impl<'a> HaplotypeSmallVariants<'a> {
     fn for_age(&self, age: AmplifiedCopyAge) -> &[Vec<&'a SequenceEdit>] {
         match age {
             AmplifiedCopyAge::Late => &self.late,
@@ -85,9 +85,9 @@ impl Karyotype {
     }
 
     /// Creates the two haplotypes of a healthy cell, with the contigs that `ploidy` gives.
-    pub(crate) fn healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
+    pub(crate) fn create_healthy_haplotypes(genome: &Genome, ploidy: &HealthyPloidy) -> [Karyotype; 2] {
         [0, 1].map(|haplotype| {
-            let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.present_haplotypes(i)[haplotype]));
+            let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.has_each_haplotype(i)[haplotype]));
             Karyotype { copies: copies.collect(), ..Karyotype::from_reference(genome) }
         })
     }
@@ -98,7 +98,8 @@ impl Karyotype {
         self.copies[chromosome] = copies;
     }
 
-    /// Returns the number of copies of each chromosome in the cell, in the order of [`Self::chromosome_sequences`].
+    /// Returns the number of copies of each chromosome in the cell, in the order of
+    /// [`Self::build_chromosome_sequences`].
     pub(crate) fn copies_per_chromosome(&self) -> &[usize] {
         &self.copies
     }
@@ -128,7 +129,7 @@ impl Karyotype {
 
     /// Returns the number of copies of a reference base: in all segments, and in segments that are
     /// [`AmplifiedCopyAge::Late`].
-    pub(crate) fn count_all_and_late_copies(&self, at: GenomePosition) -> (usize, usize) {
+    pub(crate) fn count_all_and_late_copies_of_base(&self, at: GenomePosition) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
             for piece in row {
@@ -258,19 +259,19 @@ impl Karyotype {
     }
 
     /// Returns the sequence of each chromosome with the small variants `edits` applied.
-    pub(crate) fn chromosome_sequences<'a>(
+    pub(crate) fn build_chromosome_sequences<'a>(
         &'a self,
         genome: &'a Genome,
-        edits: &HaplotypeEdits<'a>,
+        edits: &HaplotypeSmallVariants<'a>,
     ) -> Vec<ChromosomeSequence<'a>> {
         let row = |row: &'a Vec<KaryotypeSegment>| {
             let mut sequence = ChromosomeSequence::default();
             for piece in row {
                 match &piece.source {
-                    SegmentSource::Novel(bases) => sequence.push_bases(bases, piece.reverse),
+                    SegmentSource::Novel(bases) => sequence.append_bases_or_reverse_complement(bases, piece.reverse),
                     SegmentSource::Reference(span) => {
                         let edits = edits_within(*span, &edits.for_age(piece.age)[span.contig]);
-                        sequence.push_span(&genome.seqs[span.contig], *span, edits, piece.reverse);
+                        sequence.append_edited_span(&genome.seqs[span.contig], *span, edits, piece.reverse);
                     }
                 }
             }
@@ -279,17 +280,20 @@ impl Karyotype {
         self.chromosomes.iter().map(row).collect()
     }
 
-    /// Returns the reference positions from which the bases of each chromosome of [`Self::chromosome_sequences`] come,
-    /// for the same `edits`.
-    pub(crate) fn reference_origins(&self, edits: &HaplotypeEdits) -> Vec<ReferenceOrigins> {
+    /// Returns the reference positions from which the bases of each chromosome of
+    /// [`Self::build_chromosome_sequences`] come, for the same `edits`.
+    pub(crate) fn list_reference_origins_of_chromosomes(
+        &self,
+        edits: &HaplotypeSmallVariants,
+    ) -> Vec<ReferenceOrigins> {
         let row = |row: &Vec<KaryotypeSegment>| {
             let mut origins = ReferenceOrigins::default();
             for piece in row {
                 match &piece.source {
-                    SegmentSource::Novel(sequence) => origins.push_novel_bases(sequence.len()),
+                    SegmentSource::Novel(sequence) => origins.append_novel_length_bp(sequence.len()),
                     SegmentSource::Reference(span) => {
                         let edits = edits_within(*span, &edits.for_age(piece.age)[span.contig]);
-                        origins.push_reference_span(*span, edits, piece.reverse);
+                        origins.append_edited_reference_span(*span, edits, piece.reverse);
                     }
                 }
             }
@@ -326,8 +330,8 @@ mod tests {
             karyotype.apply_structural_variant(v).unwrap();
         }
         let text = |s: ChromosomeSequence| String::from_utf8(s.bases_in_range(0..s.len())).unwrap();
-        let edits = HaplotypeEdits { late: vec![vec![]; 2], early: vec![vec![]; 2] };
-        karyotype.chromosome_sequences(&genome, &edits).into_iter().map(text).collect()
+        let edits = HaplotypeSmallVariants { late: vec![vec![]; 2], early: vec![vec![]; 2] };
+        karyotype.build_chromosome_sequences(&genome, &edits).into_iter().map(text).collect()
     }
 
     const SPAN: ContigSpan = ContigSpan { contig: 0, start: 3, end: 6 };
@@ -382,8 +386,8 @@ mod tests {
         };
         let insertion =
             SequenceEdit { position: GenomePosition { contig: 0, pos: 8 }, removed: vec![], added: b"CC".to_vec() };
-        let edits = HaplotypeEdits { late: vec![vec![&snv, &insertion], vec![]], early: vec![vec![]; 2] };
-        let spelled = karyotype.chromosome_sequences(&genome, &edits);
+        let edits = HaplotypeSmallVariants { late: vec![vec![&snv, &insertion], vec![]], early: vec![vec![]; 2] };
+        let spelled = karyotype.build_chromosome_sequences(&genome, &edits);
         assert_eq!(spelled[0].bases_in_range(0..15), b"AACCGACGACCCCTT");
     }
 
@@ -397,10 +401,10 @@ mod tests {
             removed: b"A".to_vec(),
             added: b"G".to_vec(),
         };
-        let edits = HaplotypeEdits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
-        assert_eq!(karyotype.chromosome_sequences(&genome, &edits)[0].bases_in_range(0..16), b"AACCGACAACGACCTT");
+        let edits = HaplotypeSmallVariants { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
+        assert_eq!(karyotype.build_chromosome_sequences(&genome, &edits)[0].bases_in_range(0..16), b"AACCGACAACGACCTT");
         karyotype.set_chromosome_copies(0, 2);
-        let at = |contig, pos| karyotype.count_all_and_late_copies(GenomePosition { contig, pos });
+        let at = |contig, pos| karyotype.count_all_and_late_copies_of_base(GenomePosition { contig, pos });
         assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));
     }
 }

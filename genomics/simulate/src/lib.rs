@@ -9,7 +9,7 @@ mod params;
 mod genome;
 mod synthetic_genome;
 mod human_like_genome;
-mod repeat_map;
+mod repeated_kmers;
 mod tandem_repeats;
 
 mod occupied_regions;
@@ -54,7 +54,7 @@ pub use integrations::IntegrationParams;
 pub use linked_variants::LinkedVariantParams;
 pub use msi::MsiParams;
 pub use params::{GenomeSource, SamplePairParams, SimulationParams};
-pub use pipeline::{SampleRole, SimulationSummary, simulate_to_folder, stream_reads};
+pub use pipeline::{SampleRole, SimulationSummary, simulate_to_folder, write_interleaved_reads_of_sample};
 pub use presets::LibraryPreset;
 pub use recurrent_errors::RecurrentErrorParams;
 pub use sequencing::{

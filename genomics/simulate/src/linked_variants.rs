@@ -29,11 +29,11 @@ const INDEL_SHARE: f64 = 0.3;
 const MAX_CLUSTER_INDEL_BP: usize = 6;
 
 /// Places variant clusters and MNVs, each on one haplotype of one clone.
-pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
+pub(crate) fn place_variant_clusters_and_mnvs(placer: &mut VariantPlacer, params: &LinkedVariantParams) -> Result<()> {
     if params.clusters + params.mnvs == 0 {
         return Ok(());
     }
-    let maker = SmallVariantGenerator::for_genome(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::with_resizable_repeats_of_genome(placer.genome, placer.occupied);
     for i in 0..params.clusters {
         let members = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| propose_cluster(placer, &maker))
@@ -43,7 +43,7 @@ pub(crate) fn place_linked_variants(placer: &mut VariantPlacer, params: &LinkedV
     for i in 0..params.mnvs {
         let made = (0..MAX_PLACEMENT_TRIES)
             .find_map(|_| {
-                let at = placer.occupied.draw_position(placer.rng);
+                let at = placer.occupied.draw_allowed_position(placer.rng);
                 let length = 2 + placer.rng.draw_below(2);
                 let made = maker.propose_substitution(at, placer.rng, length)?;
                 placer.can_place_small_variant(&made).then_some(made)
@@ -77,7 +77,7 @@ fn reserved_span(members: &[ProposedVariant]) -> ContigSpan {
 
 /// Proposes a variant cluster at a random position; `None` if it does not fit there.
 fn propose_cluster(placer: &mut VariantPlacer, maker: &SmallVariantGenerator) -> Option<Vec<ProposedVariant>> {
-    let at = placer.occupied.draw_position(placer.rng);
+    let at = placer.occupied.draw_allowed_position(placer.rng);
     let count = CLUSTER_SIZE.0 + placer.rng.draw_below(CLUSTER_SIZE.1 - CLUSTER_SIZE.0 + 1);
     let offsets = draw_cluster_offsets(placer.rng, count)?;
     let mut members: Vec<ProposedVariant> = vec![];

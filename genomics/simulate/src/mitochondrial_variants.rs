@@ -55,7 +55,7 @@ pub(crate) fn add_mitochondrial_contig(genome: &Genome, rng: &mut Rng) -> Result
 
 impl MitochondrialVariants {
     /// Draws the variants of one person and tumour. The mitochondrial contig is the last one of `genome`.
-    pub(crate) fn draw_variants(genome: &Genome, rng: &mut Rng) -> Self {
+    pub(crate) fn draw_variants_of_person_and_tumour(genome: &Genome, rng: &mut Rng) -> Self {
         let contig = genome.seqs.len() - 1;
         let seq = &genome.seqs[contig];
         let mut places: Vec<usize> = vec![];
@@ -102,12 +102,18 @@ impl MitochondrialVariants {
     }
 
     /// Returns the mitochondrial genomes of normal cells, each with its share of the copies.
-    pub(crate) fn normal_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+    pub(crate) fn build_mitochondria_of_normal_cells<'a>(
+        &'a self,
+        genome: &'a Genome,
+    ) -> Vec<(f64, CellChromosome<'a>)> {
         self.build_mitochondrial_genomes(genome, &[])
     }
 
     /// Returns the mitochondrial genomes of tumour cells, each with its share of the copies.
-    pub(crate) fn tumour_genomes<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, CellChromosome<'a>)> {
+    pub(crate) fn build_mitochondria_of_tumour_cells<'a>(
+        &'a self,
+        genome: &'a Genome,
+    ) -> Vec<(f64, CellChromosome<'a>)> {
         let mut somatic: Vec<&(SequenceEdit, f64)> = self.somatic.iter().collect();
         somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
         self.build_mitochondrial_genomes(genome, &somatic)
@@ -120,8 +126,8 @@ impl MitochondrialVariants {
         let whole = ContigSpan { contig: self.contig, start: 0, end: seq.len() };
         let (mut sequence, mut origins) = (ChromosomeSequence::default(), ReferenceOrigins::default());
         for _ in 0..2 {
-            sequence.push_span(seq, whole, edits, false);
-            origins.push_reference_span(whole, &[], false);
+            sequence.append_edited_span(seq, whole, edits, false);
+            origins.append_edited_reference_span(whole, &[], false);
         }
         CellChromosome { sequence, origins, copies: 1, circular: true, carried_variants: vec![] }
     }
@@ -139,8 +145,8 @@ mod tests {
         assert!(
             add_mitochondrial_contig(&genome, &mut rng).unwrap_err().to_string().contains("already has a contig chrM")
         );
-        let mitochondrion = MitochondrialVariants::draw_variants(&genome, &mut rng);
-        let kinds = mitochondrion.tumour_genomes(&genome);
+        let mitochondrion = MitochondrialVariants::draw_variants_of_person_and_tumour(&genome, &mut rng);
+        let kinds = mitochondrion.build_mitochondria_of_tumour_cells(&genome);
         assert!((kinds.iter().map(|k| k.0).sum::<f64>() - 1.0).abs() < 1e-9);
         for (edit, fraction) in &mitochondrion.somatic {
             let has = |c: &CellChromosome| {
@@ -152,7 +158,7 @@ mod tests {
             };
             let found: f64 = kinds.iter().filter(|k| has(&k.1)).map(|k| k.0).sum();
             assert!((found - fraction).abs() < 1e-9 && (0.03..=0.6).contains(fraction));
-            assert!(mitochondrion.normal_genomes(&genome).iter().all(|k| !has(&k.1)));
+            assert!(mitochondrion.build_mitochondria_of_normal_cells(&genome).iter().all(|k| !has(&k.1)));
         }
         for g in &mitochondrion.germline {
             assert!(kinds.iter().all(|k| k.1.sequence.base_at(g.edit.position.pos) == g.edit.added[0]));

@@ -32,7 +32,7 @@ pub(crate) fn resize_microsatellites(placer: &mut VariantPlacer<'_, '_>, params:
     if params.share == 0.0 {
         return Ok([0; 2]);
     }
-    let maker = SmallVariantGenerator::for_genome(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::with_resizable_repeats_of_genome(placer.genome, placer.occupied);
     for contig in 0..placer.genome.seqs.len() {
         let mut tracts = tandem_repeats::list_tandem_repeats(&placer.genome.seqs[contig]);
         tracts.sort_unstable_by_key(|tract| (tract.start, tract.unit));

@@ -49,7 +49,7 @@ impl<'a> OccupiedRegions<'a> {
     }
 
     /// Draws a position within the allowed spans; all their bases are equally likely. It may be occupied.
-    pub(crate) fn draw_position(&self, rng: &mut Rng) -> GenomePosition {
+    pub(crate) fn draw_allowed_position(&self, rng: &mut Rng) -> GenomePosition {
         if let Some(spans) = &self.allowed_spans {
             let base = rng.draw_below(spans.last().map_or(1, |s| s.1));
             let (span, sum) = spans[spans.partition_point(|s| s.1 <= base).min(spans.len() - 1)];
@@ -116,7 +116,7 @@ mod tests {
         let wanted = [span(0, 10, 12), span(0, 40, 45), span(1, 0, 3)];
         let mut rng = Rng::from_seed_and_labels(1, &[]);
         let mut drawn = |ground: &OccupiedRegions| -> std::collections::BTreeSet<GenomePosition> {
-            (0..3000).map(|_| ground.draw_position(&mut rng)).collect()
+            (0..3000).map(|_| ground.draw_allowed_position(&mut rng)).collect()
         };
         assert_eq!(drawn(&ground).len(), 150);
         ground.restrict_draws_to_spans(Some(&wanted));

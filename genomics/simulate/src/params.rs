@@ -16,7 +16,7 @@ use crate::msi::MsiParams;
 use crate::presets::LibraryPreset;
 use crate::recurrent_errors::RecurrentErrorParams;
 use crate::rng::{RandomStream, Rng};
-use crate::sequencing::{MEAN_FAMILY_SIZE_RANGE, MIN_INSERT_BP_WITH_ADAPTERS, SequencingParams, is_default};
+use crate::sequencing::{ALLOWED_MEAN_FAMILY_SIZE_RANGE, MIN_INSERT_BP_WITH_ADAPTERS, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 use genuma_reads::ReadStructures;
@@ -149,7 +149,7 @@ impl SimulationParams {
     /// defines. All other parameters keep their values.
     pub fn apply_library_preset(&mut self, preset: LibraryPreset) {
         self.library = Some(preset);
-        preset.apply_to_params(&mut self.sequencing, &mut self.capture);
+        preset.apply_preset_to_params(&mut self.sequencing, &mut self.capture);
     }
 
     /// Creates the random number generator for one purpose. Generators for reads use `reads_seed` if it is set.
@@ -161,10 +161,11 @@ impl SimulationParams {
         Rng::from_seed_and_labels(seed, &[of as u64])
     }
 
-    /// Returns whether any of these effects is simulated: effects of library, coverage and sequencer, foreign reads,
-    /// copy-number changes, recurrent errors, capture, mitochondria, adapters. Other effects do not count, such as PCR
-    /// duplicates, tumour in normal, linked variants and MSI.
-    pub(crate) fn has_optional_effects(&self) -> bool {
+    /// Returns whether the summary of the simulation has the numbers of reads and artefacts: if any of these effects is
+    /// simulated: effects of library, coverage and sequencer, foreign reads, copy-number changes, recurrent errors,
+    /// capture, mitochondria, adapters. Other effects do not count, such as PCR duplicates, tumour in normal, linked
+    /// variants and MSI.
+    pub(crate) fn should_report_read_counts(&self) -> bool {
         let reads = &self.sequencing;
         !is_default(&reads.library)
             || !is_default(&reads.coverage)
@@ -174,7 +175,7 @@ impl SimulationParams {
             || self.recurrent.places > 0
             || self.capture.is_some()
             || self.samples.mitochondrion > 0.0
-            || reads.library_adapter().is_some()
+            || reads.adapter_type_in_reads().is_some()
     }
 
     /// Checks that shares, depths, lengths and rates are within their limits, and that no parameters contradict each
@@ -216,7 +217,7 @@ impl SimulationParams {
         {
             return wrong("a human-like genome must have at least 1000000 bases");
         }
-        if !reads.read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
+        if !reads.possible_read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
             return wrong("--read-length and --read-lengths must be between 20 and 10000");
         }
         if reads.insert_mean < MIN_INSERT_BP_WITH_ADAPTERS as f64 || reads.insert_sd < 0.0 {
@@ -276,7 +277,7 @@ impl SimulationParams {
         let wrong = |what: &str| Err(Error::Parameters(what.into()));
         let library = &self.sequencing.library;
         if let Some(umi) = &library.umi {
-            let (low, high) = MEAN_FAMILY_SIZE_RANGE;
+            let (low, high) = ALLOWED_MEAN_FAMILY_SIZE_RANGE;
             if !(low..=high).contains(&umi.mean_family_size) || self.sequencing.duplicates > 0.0 {
                 return wrong("the mean family size must be between 0.1 and 100; it replaces the share of duplicates");
             }
@@ -287,7 +288,7 @@ impl SimulationParams {
             if umi.duplex && first != second {
                 return wrong("duplex sequencing needs the same structure for both reads");
             }
-            let shortest = self.sequencing.read_lengths().iter().min().copied().unwrap_or(0);
+            let shortest = self.sequencing.possible_read_lengths().iter().min().copied().unwrap_or(0);
             if first.bases_before_template().max(second.bases_before_template()) + MIN_TEMPLATE_BP > shortest {
                 return wrong("reads must have at least 20 bases behind the UMI");
             }

@@ -7,7 +7,7 @@ use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde::Serialize;
 
 use crate::amplicons::AmpliconPanel;
-use crate::cell_genomes::CellGenomes;
+use crate::cell_genomes::PatientAndForeignGenomes;
 use crate::copy_number_summary::CopyNumberSummary;
 use crate::copy_numbers::{self, AneuploidContig};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ use crate::msi;
 use crate::occupied_regions::OccupiedRegions;
 use crate::params::{GenomeSource, SimulationParams};
 use crate::recurrent_errors;
-use crate::repeat_map::RepeatMap;
+use crate::repeated_kmers::RepeatedKmersOfSpans;
 use crate::rng::RandomStream;
 use crate::samples::{PreparedSample, SampleSpec, SequencingInputs};
 use crate::sequencing::{self, FastqSink, ReadAndArtefactCounts, RecurrentError, SampleFastqSpec};
@@ -116,7 +116,7 @@ pub enum SampleRole {
 ///
 /// # Errors
 /// Returns the errors of [`simulate_to_folder`], and an error if `out` cannot be written.
-pub fn stream_reads(
+pub fn write_interleaved_reads_of_sample(
     params: &SimulationParams,
     sample: SampleRole,
     out: &mut dyn Write,
@@ -148,7 +148,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let mut set = AtomicFileSet::default();
     if let OutputTarget::Folder(out) = to {
         std::fs::create_dir_all(out).map_err(Error::add_path_to_error(out))?;
-        genome.write_fasta(&out.join("genome.fa"), &mut set)?;
+        genome.write_fasta_and_index(&out.join("genome.fa"), &mut set)?;
         write_repeats_bed(&nuclear, &laid, &out.join("repeats.bed"), &mut set)?;
         write_truth(genome, params, &variants, threads, out, &mut set)?;
         write_library_files(genome, &recurrent, amplicons.as_ref(), targets.as_ref(), out, &mut set)?;
@@ -192,9 +192,9 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
     let summary = SimulationSummary {
         tumor_pairs: tumor.pairs,
         normal_pairs: normal.pairs,
-        target_bases: targets.as_ref().map(CaptureTargets::total_bases),
-        tumor_reads: params.has_optional_effects().then_some(tumor_reads),
-        normal_reads: params.has_optional_effects().then_some(normal_reads),
+        target_bases: targets.as_ref().map(CaptureTargets::total_target_bp),
+        tumor_reads: params.should_report_read_counts().then_some(tumor_reads),
+        normal_reads: params.should_report_read_counts().then_some(normal_reads),
         ..summarize_variants(params, &nuclear, genome, &variants)
     };
     let report = serde_json::json!({ "schema": SUMMARY_SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
@@ -224,10 +224,10 @@ fn write_library_files(
 ) -> Result<()> {
     let recurrent = (!recurrent.is_empty()).then(|| truth::format_recurrent_error_vcf(genome, recurrent));
     write_or_remove_file(&out.join("recurrent.vcf"), recurrent, set)?;
-    let primers = amplicons.map(|panel| panel.to_primer_bed(genome));
+    let primers = amplicons.map(|panel| panel.format_primers_as_bed(genome));
     write_or_remove_file(&out.join("primers.bed"), primers, set)?;
     if let Some(targets) = targets {
-        write_file_and_add_to_set(&out.join("targets.bed"), targets.to_bed(genome).as_bytes(), set)?;
+        write_file_and_add_to_set(&out.join("targets.bed"), targets.format_targets_as_bed(genome).as_bytes(), set)?;
     }
     Ok(())
 }
@@ -260,7 +260,7 @@ fn read_or_make_genome(params: &SimulationParams, threads: usize) -> Result<(Gen
     let mut laid = Vec::new();
     let nuclear = match &params.genome {
         GenomeSource::File(path) => Genome::read_fasta(path)?,
-        GenomeSource::Made { length, contigs, repeats } => synthetic_genome::generate_genome(
+        GenomeSource::Made { length, contigs, repeats } => synthetic_genome::generate_synthetic_genome(
             *length,
             *contigs,
             *repeats,
@@ -288,7 +288,13 @@ fn read_or_make_genome(params: &SimulationParams, threads: usize) -> Result<(Gen
 fn design_targets(params: &SimulationParams, nuclear: &Genome) -> Result<Option<CaptureTargets>> {
     let capture = params.capture.as_ref();
     capture
-        .map(|c| CaptureTargets::design_or_read(&c.targets, nuclear, &mut params.rng_for_stream(RandomStream::Targets)))
+        .map(|c| {
+            CaptureTargets::design_or_read_targets(
+                &c.targets,
+                nuclear,
+                &mut params.rng_for_stream(RandomStream::Targets),
+            )
+        })
         .transpose()
 }
 
@@ -313,9 +319,9 @@ fn build_cell_genomes<'a>(
     genome: &'a Genome,
     variants: &'a SimulatedVariants,
     species: Option<&'a Genome>,
-) -> CellGenomes<'a> {
+) -> PatientAndForeignGenomes<'a> {
     let SimulatedVariants { tumour, germline, foreign, mitochondria, .. } = variants;
-    let mut cells = CellGenomes::build_patient_genomes(nuclear, tumour, germline);
+    let mut cells = PatientAndForeignGenomes::build_patient_genomes(nuclear, tumour, germline);
     if let Some(foreign) = foreign {
         cells.add_foreign_person(nuclear, &tumour.healthy, foreign);
     }
@@ -328,7 +334,7 @@ fn build_cell_genomes<'a>(
     if params.sequencing.library.umi.is_some() {
         let small = tumour.small.iter().chain(&tumour.amplified_span_deletions).map(|p| &p.variant);
         let inherited = germline.iter().chain(foreign.iter().flatten()).map(|g| &g.edit);
-        cells.record_carried_variants(nuclear, &small.chain(inherited).collect::<Vec<_>>());
+        cells.record_variants_of_each_chromosome(nuclear, &small.chain(inherited).collect::<Vec<_>>());
     }
     cells
 }
@@ -346,12 +352,12 @@ fn summarize_variants(
     SimulationSummary {
         genome_length: genome.length_bp(),
         germline_variants: germline.len() + of_mitochondria(|m| m.germline.len()),
-        somatic_small: tumour.small.iter().filter(|p| tumour.is_in_sample(p)).count()
+        somatic_small: tumour.small.iter().filter(|p| tumour.is_variant_in_sample(p)).count()
             + of_mitochondria(|m| m.somatic.len()),
-        somatic_structural: tumour.structural_events(params.samples.purity).len(),
+        somatic_structural: tumour.list_structural_variants_in_sample(params.samples.purity).len(),
         tumor_pairs: 0,
         normal_pairs: 0,
-        tumor_content: (!aneuploid.is_empty()).then(|| CopyNumberSummary::from_tumour(nuclear, tumour)),
+        tumor_content: (!aneuploid.is_empty()).then(|| CopyNumberSummary::average_over_tumour_cells(nuclear, tumour)),
         aneuploid,
         unstable_tracts: (params.unstable.share > 0.0).then_some(*unstable),
         target_bases: None,
@@ -407,7 +413,7 @@ fn place_all_variants(
     if let (Some(targets), Some(capture)) = (targets, &params.capture) {
         ground.restrict_draws_to_spans(Some(&targets.spans));
         if capture.fewer_variants {
-            wanted = wanted.scaled_to_targets(targets.total_bases());
+            wanted = wanted.reduce_to_fit_targets(targets.total_target_bp());
         }
     }
     let mut placing = |stream: RandomStream, place: &mut dyn FnMut(&mut VariantPlacer) -> Result<()>| {
@@ -423,7 +429,9 @@ fn place_all_variants(
     };
     placing(RandomStream::CopyNumbers, &mut |site| copy_numbers::place_copy_number_changes(site, &params.copies))?;
     placing(RandomStream::Somatic, &mut |site| somatic::place_somatic_variants(site, &wanted))?;
-    placing(RandomStream::LinkedVariants, &mut |site| linked_variants::place_linked_variants(site, &params.linked))?;
+    placing(RandomStream::LinkedVariants, &mut |site| {
+        linked_variants::place_variant_clusters_and_mnvs(site, &params.linked)
+    })?;
     placing(RandomStream::Integrations, &mut |site| integrations::place_integrations(site, &params.integrated))?;
     let mut unstable = [0; 2];
     placing(RandomStream::Microsatellites, &mut |site| {
@@ -463,8 +471,9 @@ fn place_all_variants(
         RandomStream::ForeignMitochondrion
     };
     let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
-        [RandomStream::MitochondrialVariants, other]
-            .map(|stream| MitochondrialVariants::draw_variants(genome, &mut params.rng_for_stream(stream)))
+        [RandomStream::MitochondrialVariants, other].map(|stream| {
+            MitochondrialVariants::draw_variants_of_person_and_tumour(genome, &mut params.rng_for_stream(stream))
+        })
     });
     Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
 }
@@ -493,7 +502,7 @@ fn write_repeats_bed(
     }
     let mut file = AtomicFile::create(path)?;
     for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
-        laid.write_bed(name, seq.len(), &mut file)?;
+        laid.write_elements_as_bed(name, seq.len(), &mut file)?;
     }
     set.add_file(file.flush_to_partial_file()?);
     Ok(())
@@ -514,7 +523,11 @@ fn write_truth(
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
-    let repeats = RepeatMap::from_spans(genome, truth::repeat_lookup_spans(tumour, patient), threads);
+    let repeats = RepeatedKmersOfSpans::count_kmers_of_spans(
+        genome,
+        truth::list_spans_to_check_for_repeats(tumour, patient),
+        threads,
+    );
     let annotator = TruthRecordBuilder { genome, repeats: &repeats, ploidy: &tumour.ploidy };
     let mut write = |name: &str, text: String| write_file_and_add_to_set(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::format_somatic_vcf(&annotator, tumour, patient, sample))?;
@@ -522,7 +535,13 @@ fn write_truth(
     if let Some(foreign) = foreign {
         write("foreign.vcf", truth::format_germline_vcf(genome, &tumour.ploidy, foreign, other))?;
     }
-    write("truth.bedpe", truth::format_bedpe(genome, &tumour.structural_events(params.samples.purity)))
+    write(
+        "truth.bedpe",
+        truth::format_structural_variants_as_bedpe(
+            genome,
+            &tumour.list_structural_variants_in_sample(params.samples.purity),
+        ),
+    )
 }
 
 #[cfg(test)]

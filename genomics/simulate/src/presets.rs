@@ -49,7 +49,7 @@ impl LibraryPreset {
 
     /// Sets the parameters of library, coverage, sequencer and capture that the preset defines. All others keep their
     /// values.
-    pub(crate) fn apply_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
+    pub(crate) fn apply_preset_to_params(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq = LibraryParams { adapter: Some(AdapterType::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = two_colour_sequencer();
         match self {

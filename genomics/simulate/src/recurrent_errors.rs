@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn places_are_the_genomes_own() {
-        let genome = synthetic_genome::generate_genome(300_000, 2, None, &mut Rng::from_seed_and_labels(1, &[]));
+        let genome =
+            synthetic_genome::generate_synthetic_genome(300_000, 2, None, &mut Rng::from_seed_and_labels(1, &[]));
         let of = |places, seed| draw_recurrent_errors(&genome, &RecurrentErrorParams { places, seed });
         let places = of(500, 1);
         assert!(places.len() > 495 && places == of(500, 1) && places != of(500, 2));

@@ -22,7 +22,7 @@ pub(crate) struct ReferenceSegment {
 
 impl ReferenceSegment {
     /// Returns the range of the chromosome that comes from the reference bases `of`, clipped to this segment.
-    pub(crate) fn chromosome_range(&self, of: ContigSpan) -> Range<usize> {
+    pub(crate) fn chromosome_range_of_reference_span(&self, of: ContigSpan) -> Range<usize> {
         let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
         if self.reverse {
             self.start + self.span.end - end..self.start + self.span.end - start
@@ -50,14 +50,14 @@ pub(crate) struct ReferencePlacement {
 }
 
 impl ReferenceOrigins {
-    /// Appends novel bases, which the reference lacks, to the end of the chromosome.
-    pub(crate) fn push_novel_bases(&mut self, length: usize) {
+    /// Appends `length` novel bases, which the reference lacks, to the end of the chromosome.
+    pub(crate) fn append_novel_length_bp(&mut self, length: usize) {
         self.length += length;
     }
 
     /// Appends a span of the reference to the end of the chromosome, with `edits` applied; reverse complemented if
     /// `reverse` is set. Bases that an indel adds are novel; substituted bases count as those of the reference.
-    pub(crate) fn push_reference_span(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
+    pub(crate) fn append_edited_reference_span(&mut self, span: ContigSpan, edits: &[&SequenceEdit], reverse: bool) {
         let mut from = span.start;
         // Kept reference bases, and the number of novel bases behind them.
         let mut parts: Vec<(ContigSpan, usize)> = vec![];
@@ -68,13 +68,13 @@ impl ReferenceOrigins {
         parts.push((ContigSpan { start: from, ..span }, 0));
         if reverse {
             for &(kept, added) in parts.iter().rev() {
-                self.push_novel_bases(added);
+                self.append_novel_length_bp(added);
                 self.push_segment(kept, reverse);
             }
         } else {
             for &(kept, added) in &parts {
                 self.push_segment(kept, reverse);
-                self.push_novel_bases(added);
+                self.append_novel_length_bp(added);
             }
         }
     }
@@ -101,14 +101,14 @@ impl ReferenceOrigins {
     /// Finds reference bases on the chromosome. For each copy of each base, calls `each` with the index of the base in
     /// `sorted`, its position on the chromosome, and whether the chromosome has the reverse complement there. `sorted`
     /// are the positions to the left of the bases.
-    pub(crate) fn for_each_base_occurrence(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
+    pub(crate) fn for_each_copy_of_bases(&self, sorted: &[GenomePosition], mut each: impl FnMut(usize, usize, bool)) {
         for segment in &self.segments {
             let ContigSpan { contig, start, end } = segment.span;
             let first = sorted.partition_point(|at| *at < GenomePosition { contig, pos: start });
             let inside = sorted[first..].iter().take_while(|at| **at < GenomePosition { contig, pos: end });
             for (i, at) in inside.enumerate() {
                 let base = ContigSpan { contig, start: at.pos, end: at.pos + 1 };
-                each(first + i, segment.chromosome_range(base).start, segment.reverse);
+                each(first + i, segment.chromosome_range_of_reference_span(base).start, segment.reverse);
             }
         }
     }
@@ -119,7 +119,7 @@ impl ReferenceOrigins {
     }
 
     /// Returns the reference position from which a chromosome base comes, or `None` if the base is novel.
-    pub(crate) fn reference_position(&self, base: usize) -> Option<GenomePosition> {
+    pub(crate) fn reference_position_of_base(&self, base: usize) -> Option<GenomePosition> {
         let stretch = self.segments.get(self.find_segment(base))?;
         let into = base.checked_sub(stretch.start)?;
         let pos = if stretch.reverse { stretch.span.end - 1 - into } else { stretch.span.start + into };
@@ -128,7 +128,7 @@ impl ReferenceOrigins {
 
     /// Returns the reference placement of a range of the chromosome. `None` if all its bases are novel, or if it spans
     /// a breakpoint.
-    pub(crate) fn reference_placement(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
+    pub(crate) fn reference_placement_of_range(&self, bases: Range<usize>) -> Option<ReferencePlacement> {
         let first = self.find_segment(bases.start);
         let mut place: Option<ReferencePlacement> = None;
         for stretch in self.segments[first..].iter().take_while(|s| s.start < bases.end) {
@@ -180,44 +180,53 @@ mod tests {
     fn places_count_what_edits_add_and_take() {
         let edits = [edit(110, 1, 1), edit(120, 5, 0), edit(150, 0, 7)];
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), false);
+        origins.append_edited_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), false);
         assert_eq!(origins.length, 102);
-        let place = |bases| origins.reference_placement(bases).map(|p| (p.span.start, p.span.end, p.reverse));
+        let place = |bases| origins.reference_placement_of_range(bases).map(|p| (p.span.start, p.span.end, p.reverse));
         assert_eq!(place(0..20), Some((100, 120, false)));
         assert_eq!(place(10..30), Some((110, 135, false)));
         assert_eq!(place(20..30), Some((125, 135, false)));
         assert_eq!(place(40..60), Some((145, 158, false)));
         assert_eq!(place(46..60), Some((150, 158, false)));
         assert_eq!(place(45..52), None);
-        let located = |base| origins.reference_position(base).map(|at| (at.contig, at.pos));
+        let located = |base| origins.reference_position_of_base(base).map(|at| (at.contig, at.pos));
         assert_eq!([0, 20, 44, 52, 101].map(located), [100, 125, 149, 150, 199].map(|pos| Some((1, pos))));
         assert_eq!([45, 51, 102].map(located), [None; 3]);
-        assert_eq!(origins.all_segments()[1].chromosome_range(span(100, 130)), 20..25);
+        assert_eq!(origins.all_segments()[1].chromosome_range_of_reference_span(span(100, 130)), 20..25);
         // The reverse complement of the same sequence: base 0 is base 199 of the reference.
         let mut turned = ReferenceOrigins::default();
-        turned.push_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
+        turned.append_edited_reference_span(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
         for bases in [0..20, 10..30, 40..60, 45..50, 90..102] {
-            let mirrored = origins.reference_placement(102 - bases.end..102 - bases.start);
-            assert_eq!(turned.reference_placement(bases), mirrored.map(|p| ReferencePlacement { reverse: true, ..p }));
+            let mirrored = origins.reference_placement_of_range(102 - bases.end..102 - bases.start);
+            assert_eq!(
+                turned.reference_placement_of_range(bases),
+                mirrored.map(|p| ReferencePlacement { reverse: true, ..p })
+            );
         }
-        assert!((0..102).all(|base| turned.reference_position(base) == origins.reference_position(101 - base)));
-        assert_eq!(turned.all_segments()[1].chromosome_range(span(100, 130)), 77..82);
+        assert!(
+            (0..102)
+                .all(|base| turned.reference_position_of_base(base) == origins.reference_position_of_base(101 - base))
+        );
+        assert_eq!(turned.all_segments()[1].chromosome_range_of_reference_span(span(100, 130)), 77..82);
     }
 
     #[test]
     fn breakpoints_have_no_place() {
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference_span(span(0, 100), &[], false);
-        origins.push_reference_span(span(100, 200), &[], true);
-        origins.push_reference_span(span(251, 300), &[], false);
-        origins.push_reference_span(span(350, 400), &[], false);
-        origins.push_reference_span(span(390, 450), &[], false);
-        assert!(origins.reference_placement(80..100).is_some() && origins.reference_placement(80..101).is_none());
-        assert!(origins.reference_placement(190..201).is_none());
+        origins.append_edited_reference_span(span(0, 100), &[], false);
+        origins.append_edited_reference_span(span(100, 200), &[], true);
+        origins.append_edited_reference_span(span(251, 300), &[], false);
+        origins.append_edited_reference_span(span(350, 400), &[], false);
+        origins.append_edited_reference_span(span(390, 450), &[], false);
+        assert!(
+            origins.reference_placement_of_range(80..100).is_some()
+                && origins.reference_placement_of_range(80..101).is_none()
+        );
+        assert!(origins.reference_placement_of_range(190..201).is_none());
         assert_eq!(
-            origins.reference_placement(240..250),
+            origins.reference_placement_of_range(240..250),
             Some(ReferencePlacement { span: ContigSpan { contig: 1, ..span(291, 351) }, reverse: false })
         );
-        assert!(origins.reference_placement(290..300).is_none());
+        assert!(origins.reference_placement_of_range(290..300).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Prepares each sample for sequencing: collects its DNA sources and computes how many read pairs its depth needs.
 
 use crate::amplicons::AmpliconPanel;
-use crate::cell_genomes::CellGenomes;
+use crate::cell_genomes::PatientAndForeignGenomes;
 use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::healthy_ploidy::HealthyPloidy;
@@ -24,7 +24,7 @@ pub(crate) struct SequencingInputs<'a> {
     /// The nuclear reference genome, without mitochondrial contig.
     pub genome: &'a Genome,
     /// Chromosomes of all kinds of cells.
-    pub cells: &'a CellGenomes<'a>,
+    pub cells: &'a PatientAndForeignGenomes<'a>,
     /// Haplotypes of each contig that healthy cells have.
     pub ploidy: &'a HealthyPloidy,
     /// Targets of the capture; `None` without target capture.
@@ -83,15 +83,20 @@ impl<'a> SequencingInputs<'a> {
         let random = |what: SampleStream| Rng::from_seed_and_labels(seed, &[u64::MAX - what as u64]);
         let machine = Sequencer::new(reads, &mut random(SampleStream::AdapterIndices));
         let shared = self.params.rng_for_stream(RandomStream::Coverage);
-        let coverage =
-            CoverageModel::draw_model(&reads.coverage, self.genome, shared, random(SampleStream::CoverageWave));
+        let coverage = CoverageModel::draw_coverage_model(
+            &reads.coverage,
+            self.genome,
+            shared,
+            random(SampleStream::CoverageWave),
+        );
         let pilot = &mut random(SampleStream::PilotPairs);
         let sources = match self.amplicons {
             Some(panel) => self.amplified_components(sample, panel, &machine, pilot)?,
             None => self.sheared_components(sample, coverage.as_ref(), &machine, pilot)?,
         };
         let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
-        let shown = || LibraryRecurrentErrors::draw_shares(self.recurrent, &mut random(SampleStream::RecurrentErrors));
+        let shown =
+            || LibraryRecurrentErrors::draw_molecule_shares(self.recurrent, &mut random(SampleStream::RecurrentErrors));
         let recurrent = (!self.recurrent.is_empty()).then(shown);
         let library = Library::from_dna_pool(DnaPool::from_sources(sources, coverage), reads, recurrent);
         Ok(PreparedSample { library, machine, pairs, seed })
@@ -108,16 +113,16 @@ impl<'a> SequencingInputs<'a> {
     ) -> Result<Vec<DnaComponent<'a>>> {
         let reads = &self.params.sequencing;
         let inserts = InsertSizeDistribution::insert_sizes_from_params(reads);
-        let patient = self.cells.patient_mixture(sample.tumour_share);
+        let patient = self.cells.patient_genome_mixture(sample.tumour_share);
         let shortest = reads.longest_read_bp();
         let pool = ChromosomePool::from_genomes(&patient, shortest);
         let known = self.genome.num_acgt_bases() as f64;
         // The depth refers to two copies; amplified sequence adds to it.
         let amplified = self.params.copies.amplifications > 0;
         let content = if amplified {
-            pool.mean_cell_bases() / (2 * self.genome.length_bp()) as f64
+            pool.mean_bases_per_cell() / (2 * self.genome.length_bp()) as f64
         } else {
-            self.ploidy.relative_dna_content(self.genome)
+            self.ploidy.dna_content_relative_to_diploid(self.genome)
         };
         let per_pair = if machine.has_uniform_read_length() {
             (2 * reads.read_length) as f64
@@ -141,11 +146,11 @@ impl<'a> SequencingInputs<'a> {
             }
             let on_target = mean_on_target_bases_per_pair(&caught, coverage, &inserts, machine, pilot);
             let content = if amplified { caught.target_copies_relative_to_healthy() } else { 1.0 };
-            let pairs = sample.depth * targets.total_bases() as f64 / on_target * content;
+            let pairs = sample.depth * targets.total_target_bp() as f64 / on_target * content;
             anywhere *= capture.off_target;
             add(pairs * own, DnaSource::Patient, FragmentSampling::Targets(caught));
             let others = TargetCopies::find_target_copies(
-                &self.cells.foreign_mixture(),
+                &self.cells.foreign_genome_mixture(),
                 targets,
                 inserts.rarely_exceeded_insert_bp(),
             );
@@ -158,11 +163,11 @@ impl<'a> SequencingInputs<'a> {
             }
         }
         add(anywhere * own, DnaSource::Patient, FragmentSampling::GenomeWide(pool));
-        add(foreign_anywhere, DnaSource::Foreign, genome_wide_sampling(&self.cells.foreign_mixture(), shortest));
+        add(foreign_anywhere, DnaSource::Foreign, genome_wide_sampling(&self.cells.foreign_genome_mixture(), shortest));
         if self.params.samples.mitochondrion > 0.0 {
             let pairs =
                 self.params.samples.mitochondrion * mitochondrial_variants::MITOCHONDRIAL_LENGTH_BP as f64 / per_pair;
-            let mixture = self.cells.mitochondrial_mixture(sample.tumour_share, foreign);
+            let mixture = self.cells.mitochondrial_genome_mixture(sample.tumour_share, foreign);
             add(pairs, DnaSource::Mitochondrion, genome_wide_sampling(&mixture, shortest));
         }
         Ok(sources)
@@ -178,13 +183,13 @@ impl<'a> SequencingInputs<'a> {
         machine: &Sequencer,
         pilot: &mut Rng,
     ) -> Result<Vec<DnaComponent<'a>>> {
-        let patient = AmpliconProducts::find_products(&self.cells.patient_mixture(sample.tumour_share), panel);
+        let patient = AmpliconProducts::find_products(&self.cells.patient_genome_mixture(sample.tumour_share), panel);
         if patient.is_empty() {
             return Err(Error::Parameters("the tumour has no copy of any amplicon; choose other targets".into()));
         }
         let bases: usize = (0..PILOT_PAIRS).map(|_| draw_product_bases(&patient, machine, pilot)).sum();
-        let pairs = sample.depth * (panel.count_covered_bases() * PILOT_PAIRS) as f64 / bases as f64;
-        let foreign = AmpliconProducts::find_products(&self.cells.foreign_mixture(), panel);
+        let pairs = sample.depth * (panel.count_bases_in_amplicons() * PILOT_PAIRS) as f64 / bases as f64;
+        let foreign = AmpliconProducts::find_products(&self.cells.foreign_genome_mixture(), panel);
         // Primers do not bind to another species.
         let foreign_share = if foreign.is_empty() { 0.0 } else { sample.foreign };
         let component = |share: f64, dna_source: DnaSource, products: AmpliconProducts<'a>| DnaComponent {

@@ -51,7 +51,7 @@ struct CompactTandemRepeat {
 impl<'a> SmallVariantGenerator<'a> {
     /// Finds the tandem repeats of at most [`MAX_RESIZED_REPEAT_BP`] bp that begin where `occupied` allows random
     /// positions.
-    pub(crate) fn for_genome(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
+    pub(crate) fn with_resizable_repeats_of_genome(genome: &'a Genome, occupied: &OccupiedRegions) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             let mut found = tandem_repeats::list_tandem_repeats(seq);
@@ -76,7 +76,7 @@ impl<'a> SmallVariantGenerator<'a> {
         kind: SmallVariantKind,
         longest: usize,
     ) -> Option<ProposedVariant> {
-        let at = occupied.draw_position(rng);
+        let at = occupied.draw_allowed_position(rng);
         self.propose_variant_at(at, occupied, rng, kind, longest)
     }
 

@@ -52,7 +52,7 @@ const SPACINGS_PER_VARIANT: f64 = 2.5;
 impl SomaticParams {
     /// Returns the parameters with the numbers of SNVs, indels and structural variants reduced by the same factor, so
     /// that the variants fit into capture targets of `bases` bp; unchanged if they fit already.
-    pub(crate) fn scaled_to_targets(&self, bases: usize) -> SomaticParams {
+    pub(crate) fn reduce_to_fit_targets(&self, bases: usize) -> SomaticParams {
         let all = (self.snvs + self.indels + self.svs) as f64;
         let room = bases as f64 / (SPACINGS_PER_VARIANT * self.spacing as f64);
         let part = |n: usize| (n as f64 * (room / all.max(1.0)).min(1.0)).ceil() as usize;
@@ -137,7 +137,7 @@ fn propose_structural(
     class: SvClass,
     size: usize,
 ) -> Option<StructuralVariant> {
-    let at = ground.draw_position(rng);
+    let at = ground.draw_allowed_position(rng);
     let span = ContigSpan { contig: at.contig, start: at.pos, end: at.pos + size };
     let seq = &genome.seqs[at.contig];
     if span.end > seq.len() {
@@ -154,7 +154,7 @@ fn propose_structural(
             StructuralVariant::Insertion(edit.position, edit.added)
         }
         SvClass::Translocation => {
-            let other = ground.draw_position(rng);
+            let other = ground.draw_allowed_position(rng);
             if other.contig == at.contig {
                 return None;
             }
@@ -163,7 +163,7 @@ fn propose_structural(
             StructuralVariant::Translocation { cuts, inverted: rng.draw_bernoulli(0.5) }
         }
         SvClass::Copy => {
-            let to = ground.draw_position(rng);
+            let to = ground.draw_allowed_position(rng);
             let apart = to.contig != at.contig || to.pos + 5000 < span.start || to.pos > span.end + 5000;
             if !apart {
                 return None;
@@ -184,7 +184,7 @@ pub(crate) fn left_align_span(mut span: ContigSpan, seq: &[u8]) -> ContigSpan {
 }
 
 fn place_small_variants(placer: &mut VariantPlacer, params: &SomaticParams) -> Result<()> {
-    let maker = SmallVariantGenerator::for_genome(placer.genome, placer.occupied);
+    let maker = SmallVariantGenerator::with_resizable_repeats_of_genome(placer.genome, placer.occupied);
     let in_tandem = (params.indels as f64 * params.tandem_share).round() as usize;
     for i in 0..params.snvs + params.indels {
         let kind = match i {

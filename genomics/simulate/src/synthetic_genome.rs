@@ -25,7 +25,7 @@ const BASES_PER_TANDEM_REPEAT: usize = 1500;
 /// `repeats` is the number of bases that are written as copies of repeats and duplications, as share of the genome;
 /// `None` uses the shares of [`REPEAT_FAMILIES`] and [`SEGMENTAL_DUPLICATIONS`]. Later copies overwrite some of the
 /// earlier ones, so that the final share is lower.
-pub(crate) fn generate_genome(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
+pub(crate) fn generate_synthetic_genome(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
     let usual = SEGMENTAL_DUPLICATIONS.0 + REPEAT_FAMILIES.iter().map(|f| f.1).sum::<f64>();
     let scale = repeats.map_or(1.0, |share| share / usual);
     let contigs = contigs.max(1);
@@ -111,12 +111,12 @@ fn overwrite_at_random(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repeat_map::RepeatMap;
+    use crate::repeated_kmers::RepeatedKmersOfSpans;
     use crate::variant::ContigSpan;
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
-        let genome = generate_genome(300_001, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
+        let genome = generate_synthetic_genome(300_001, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         assert_eq!(genome.length_bp(), 300_001);
         assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
         assert!(genome.seqs.iter().all(|seq| seq.iter().all(|b| b"ACGT".contains(b))));
@@ -127,15 +127,17 @@ mod tests {
     /// Share of the first contig's bases that touch a repeated 31-mer.
     fn repeated_share(genome: &Genome) -> f64 {
         let length = genome.seqs[0].len();
-        let map = RepeatMap::from_spans(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
+        let map =
+            RepeatedKmersOfSpans::count_kmers_of_spans(genome, [ContigSpan { contig: 0, start: 0, end: length }], 1);
         let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches_repeat(0, i, i + 1)).count();
         repeated as f64 / genome.seqs[0].len() as f64
     }
 
     #[test]
     fn repeats_are_as_frequent_as_asked() {
-        let share =
-            |repeats| repeated_share(&generate_genome(1_000_000, 1, repeats, &mut Rng::from_seed_and_labels(2, &[])));
+        let share = |repeats| {
+            repeated_share(&generate_synthetic_genome(1_000_000, 1, repeats, &mut Rng::from_seed_and_labels(2, &[])))
+        };
         let [none, usual, rich] = [Some(0.0), None, Some(0.66)].map(share);
         assert!(none < 0.02, "{none}");
         assert!(usual > none + 0.05 && rich > 1.5 * usual, "{none} {usual} {rich}");

@@ -28,7 +28,7 @@ fn min_tandem_repeat_bp(unit: usize) -> usize {
 /// smallest unit.
 pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
     let mut found = vec![];
-    collect_tandem_repeats(seq, &mut found);
+    append_tandem_repeats(seq, &mut found);
     found
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn list_tandem_repeats(seq: &[u8]) -> Vec<TandemRepeat> {
 ///
 /// A repeat with a unit of u bases is a run of bases that each equal the base u positions before. The search tests only
 /// every n-th base, where n is the minimum length of such a run, and so misses only runs that are too short.
-pub(crate) fn collect_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) {
+pub(crate) fn append_tandem_repeats(seq: &[u8], found: &mut Vec<TandemRepeat>) {
     for unit in 1..=MAX_REPEAT_UNIT_BP {
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
         let needed = min_tandem_repeat_bp(unit) - unit;

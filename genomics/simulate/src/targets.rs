@@ -88,7 +88,7 @@ impl CaptureTargets {
     /// # Errors
     /// Returns an error if the BED file cannot be read or is malformed, if it names a contig that the genome lacks, or
     /// if there are no targets.
-    pub(crate) fn design_or_read(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
+    pub(crate) fn design_or_read_targets(source: &TargetSource, genome: &Genome, rng: &mut Rng) -> Result<Self> {
         let spans = match source {
             TargetSource::Panel => design_targets(&PANEL_DESIGN, genome, rng),
             TargetSource::Exome => design_targets(&EXOME_DESIGN, genome, rng),
@@ -114,19 +114,19 @@ impl CaptureTargets {
     }
 
     /// Returns the total length of the targets, bp.
-    pub(crate) fn total_bases(&self) -> usize {
+    pub(crate) fn total_target_bp(&self) -> usize {
         self.spans.iter().map(ContigSpan::length_bp).sum()
     }
 
     /// Iterates over the indices of the targets that overlap `span`.
-    pub(crate) fn overlapping_targets(&self, span: ContigSpan) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn indices_of_overlapping_targets(&self, span: ContigSpan) -> impl Iterator<Item = usize> + '_ {
         let first = self.spans.partition_point(|t| (t.contig, t.end) <= (span.contig, span.start));
         let inside = move |&i: &usize| self.spans[i].contig == span.contig && self.spans[i].start < span.end;
         (first..self.spans.len()).take_while(inside)
     }
 
     /// Formats the targets as BED lines.
-    pub(crate) fn to_bed(&self, genome: &Genome) -> String {
+    pub(crate) fn format_targets_as_bed(&self, genome: &Genome) -> String {
         let mut out = String::new();
         for (i, span) in self.spans.iter().enumerate() {
             let contig = &genome.names[span.contig];
@@ -145,7 +145,7 @@ fn design_targets(design: &TargetDesign, genome: &Genome, rng: &mut Rng) -> Vec<
     let mut spans: Vec<ContigSpan> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon_bp.0) {
-        let GenomePosition { contig, pos: mut at } = occupied.draw_position(rng);
+        let GenomePosition { contig, pos: mut at } = occupied.draw_allowed_position(rng);
         for _ in 0..between(design.exons_per_gene, rng) {
             if bases >= wanted {
                 return spans;
@@ -210,11 +210,13 @@ mod tests {
 
     #[test]
     fn made_targets_are_exons_in_clusters() {
-        let genome = synthetic_genome::generate_genome(2_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
+        let genome =
+            synthetic_genome::generate_synthetic_genome(2_000_000, 3, None, &mut Rng::from_seed_and_labels(1, &[]));
         for (source, share, exon) in [(TargetSource::Panel, 0.02, 100..=400), (TargetSource::Exome, 0.022, 80..=300)] {
             let targets =
-                CaptureTargets::design_or_read(&source, &genome, &mut Rng::from_seed_and_labels(2, &[])).unwrap();
-            let found = targets.total_bases() as f64 / 2e6;
+                CaptureTargets::design_or_read_targets(&source, &genome, &mut Rng::from_seed_and_labels(2, &[]))
+                    .unwrap();
+            let found = targets.total_target_bp() as f64 / 2e6;
             assert!((found / share - 1.0).abs() < 0.02, "{found}");
             assert!(targets.spans.iter().all(|s| exon.contains(&s.length_bp())));
             assert!(targets.spans.is_sorted_by_key(|s| (s.contig, s.start)));
@@ -223,11 +225,15 @@ mod tests {
             let mean = targets.relative_efficiency.iter().sum::<f64>() / targets.relative_efficiency.len() as f64;
             assert!((0.85..1.15).contains(&mean), "{mean}");
         }
-        let small = synthetic_genome::generate_genome(150_000, 1, None, &mut Rng::from_seed_and_labels(1, &[]));
-        let targets =
-            CaptureTargets::design_or_read(&TargetSource::Panel, &small, &mut Rng::from_seed_and_labels(2, &[]))
-                .unwrap();
-        assert!((20_000..20_500).contains(&targets.total_bases()), "{}", targets.total_bases());
+        let small =
+            synthetic_genome::generate_synthetic_genome(150_000, 1, None, &mut Rng::from_seed_and_labels(1, &[]));
+        let targets = CaptureTargets::design_or_read_targets(
+            &TargetSource::Panel,
+            &small,
+            &mut Rng::from_seed_and_labels(2, &[]),
+        )
+        .unwrap();
+        assert!((20_000..20_500).contains(&targets.total_target_bp()), "{}", targets.total_target_bp());
     }
 
     #[test]
@@ -237,7 +243,7 @@ mod tests {
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            CaptureTargets::design_or_read(
+            CaptureTargets::design_or_read_targets(
                 &TargetSource::File(path.clone()),
                 &genome,
                 &mut Rng::from_seed_and_labels(1, &[]),
@@ -246,8 +252,8 @@ mod tests {
         let read = targets("track x\nb 10 20 x\na\t500\t600\na 590 610\n\n").unwrap();
         let span = |contig, start, end| ContigSpan { contig, start, end };
         assert_eq!(read.spans, [span(0, 500, 610), span(1, 10, 20)]);
-        assert_eq!(read.to_bed(&genome), "a\t500\t610\ttarget1\nb\t10\t20\ttarget2\n");
-        let within = |s| read.overlapping_targets(s).collect::<Vec<_>>();
+        assert_eq!(read.format_targets_as_bed(&genome), "a\t500\t610\ttarget1\nb\t10\t20\ttarget2\n");
+        let within = |s| read.indices_of_overlapping_targets(s).collect::<Vec<_>>();
         assert_eq!(
             (within(span(0, 0, 500)), within(span(0, 609, 700)), within(span(1, 0, 80))),
             (vec![], vec![0], vec![1])

@@ -6,10 +6,10 @@ use crate::genome::Genome;
 use crate::germline::GermlineVariant;
 use crate::healthy_ploidy::HealthyPloidy;
 use crate::mitochondrial_variants::MitochondrialVariants;
-use crate::repeat_map::RepeatMap;
+use crate::repeated_kmers::RepeatedKmersOfSpans;
 use crate::sequencing::RecurrentError;
 use crate::tandem_repeats;
-use crate::tumour::{PlacedVariant, StructuralEvent, Tumour};
+use crate::tumour::{PlacedVariant, ReportedStructuralVariant, Tumour};
 use crate::variant::{Breakend, BreakendSide, ContigSpan, GenomePosition, SequenceEdit, StructuralVariant};
 
 /// Maximum length of a somatic insertion whose bases are written in ALT, bp; longer ones are symbolic.
@@ -64,7 +64,7 @@ pub(crate) struct TruthRecordBuilder<'a> {
     /// The reference genome, without the patient's variants.
     pub genome: &'a Genome,
     /// Repeated 31-mers of the reference at the variants.
-    pub repeats: &'a RepeatMap<'a>,
+    pub repeats: &'a RepeatedKmersOfSpans<'a>,
     /// Haplotypes of each contig that healthy cells have.
     pub ploidy: &'a HealthyPloidy,
 }
@@ -117,7 +117,10 @@ pub(crate) struct TumourSampleComposition {
 }
 
 /// Lists the spans around the variants for which the truth states whether they are in repeats.
-pub(crate) fn repeat_lookup_spans(tumour: &Tumour, mitochondrion: Option<&MitochondrialVariants>) -> Vec<ContigSpan> {
+pub(crate) fn list_spans_to_check_for_repeats(
+    tumour: &Tumour,
+    mitochondrion: Option<&MitochondrialVariants>,
+) -> Vec<ContigSpan> {
     let small = tumour.small.iter().map(|p| p.variant.reference_span());
     let cuts = tumour.structural.iter().flat_map(|p| p.variant.breakpoints()).map(empty_span);
     let inner = tumour
@@ -141,8 +144,9 @@ pub(crate) fn format_somatic_vcf(
     sample: TumourSampleComposition,
 ) -> String {
     let small = |p| annotator.small_record(p, tumour.allele_fraction(p, sample.purity) * sample.patient_share);
-    let mut records: Vec<TruthRecord> = tumour.small.iter().filter(|p| tumour.is_in_sample(p)).map(small).collect();
-    for (i, event) in tumour.structural_events(sample.purity).iter().enumerate() {
+    let mut records: Vec<TruthRecord> =
+        tumour.small.iter().filter(|p| tumour.is_variant_in_sample(p)).map(small).collect();
+    for (i, event) in tumour.list_structural_variants_in_sample(sample.purity).iter().enumerate() {
         records.extend(annotator.structural_records(event, &format!("sv{}", i + 1), sample.patient_share));
     }
     for (edit, fraction) in mitochondrion.iter().flat_map(|m| &m.somatic) {
@@ -162,7 +166,7 @@ pub(crate) fn format_germline_vcf(
 ) -> String {
     let record = |(i, g): (usize, &GermlineVariant)| {
         let (pos, reference, alternate) = vcf_pos_and_alleles(genome, &g.edit);
-        let genotype = phased_genotype(g.haplotypes, ploidy.present_haplotypes(g.edit.position.contig));
+        let genotype = phased_genotype(g.haplotypes, ploidy.has_each_haplotype(g.edit.position.contig));
         TruthRecord {
             contig: g.edit.position.contig,
             pos,
@@ -193,7 +197,7 @@ pub(crate) fn format_recurrent_error_vcf(genome: &Genome, places: &[RecurrentErr
 
 impl TruthRecordBuilder<'_> {
     fn genotype_of(&self, haplotype: usize, contig: usize) -> &'static str {
-        phased_genotype([0, 1].map(|h| h == haplotype), self.ploidy.present_haplotypes(contig))
+        phased_genotype([0, 1].map(|h| h == haplotype), self.ploidy.has_each_haplotype(contig))
     }
 
     fn repeat_flags(&self, cuts: &[GenomePosition], span: Option<ContigSpan>) -> String {
@@ -223,8 +227,8 @@ impl TruthRecordBuilder<'_> {
         }
     }
 
-    fn structural_records(&self, event: &StructuralEvent, id: &str, own: f64) -> Vec<TruthRecord> {
-        let StructuralEvent { variant, haplotype, clone, .. } = event;
+    fn structural_records(&self, event: &ReportedStructuralVariant, id: &str, own: f64) -> Vec<TruthRecord> {
+        let ReportedStructuralVariant { variant, haplotype, clone, .. } = event;
         let af = event.allele_fraction * own;
         let cuts = variant.breakpoints();
         let flags = self.repeat_flags(&cuts, None);
@@ -311,7 +315,7 @@ fn format_vcf(genome: &Genome, mut records: Vec<TruthRecord>, sample: &str) -> S
 }
 
 /// Formats the adjacencies of the structural variants as BEDPE text, one per line.
-pub(crate) fn format_bedpe(genome: &Genome, events: &[StructuralEvent]) -> String {
+pub(crate) fn format_structural_variants_as_bedpe(genome: &Genome, events: &[ReportedStructuralVariant]) -> String {
     let mut out = String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
     for (i, event) in events.iter().enumerate() {
         for (j, ends) in event.variant.adjacencies().iter().enumerate() {

@@ -62,7 +62,7 @@ pub struct Tumour {
 
 /// A structural variant with the values that the truth reports.
 #[derive(Debug)]
-pub(crate) struct StructuralEvent {
+pub(crate) struct ReportedStructuralVariant {
     /// The structural variant: which ranges of the reference are deleted, copied, inverted or joined.
     pub variant: StructuralVariant,
     /// Index of the haplotype that has the variant, 0 or 1.
@@ -89,7 +89,7 @@ impl Tumour {
         }
         let mut shares = vec![(1.0 - subclonal).max(0.0)];
         shares.extend(subclones);
-        let healthy = Karyotype::healthy_haplotypes(genome, &ploidy);
+        let healthy = Karyotype::create_healthy_haplotypes(genome, &ploidy);
         let karyotypes = vec![healthy.clone(); shares.len()];
         Ok(Tumour {
             small: vec![],
@@ -108,7 +108,7 @@ impl Tumour {
     }
 
     /// Returns whether at least one tumour cell of the sample has the variant.
-    pub(crate) fn is_in_sample<V>(&self, placed: &PlacedVariant<V>) -> bool {
+    pub(crate) fn is_variant_in_sample<V>(&self, placed: &PlacedVariant<V>) -> bool {
         self.cellular_fraction(placed.clone) > 0.0
     }
 
@@ -180,7 +180,7 @@ impl Tumour {
     /// Returns the number of copies of a variant at `at`, averaged over the tumour cells.
     fn mean_allele_copies<V>(&self, placed: &PlacedVariant<V>, at: GenomePosition) -> f64 {
         let beyond_one = |population: usize| {
-            let (all, late) = self.karyotypes[population][placed.haplotype].count_all_and_late_copies(at);
+            let (all, late) = self.karyotypes[population][placed.haplotype].count_all_and_late_copies_of_base(at);
             let count = if placed.carriers == CarrierCopies::All { all } else { late };
             self.population_shares[population] * (count as f64 - 1.0)
         };
@@ -193,12 +193,12 @@ impl Tumour {
     pub(crate) fn allele_fraction(&self, placed: &PlacedVariant<SequenceEdit>, purity: f64) -> f64 {
         let at = placed.variant.position;
         purity * self.mean_allele_copies(placed, at)
-            / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.copy_number(at.contig) as f64)
+            / (purity * self.mean_copies(at) + (1.0 - purity) * self.ploidy.healthy_copy_number(at.contig) as f64)
     }
 
     /// Returns the structural variants that at least one tumour cell of the sample has, with the values that the truth
     /// reports. Deletions within amplified spans come last. `purity` is the share of tumour cells in the sample.
-    pub(crate) fn structural_events(&self, purity: f64) -> Vec<StructuralEvent> {
+    pub(crate) fn list_structural_variants_in_sample(&self, purity: f64) -> Vec<ReportedStructuralVariant> {
         let event = |p: &PlacedVariant<StructuralVariant>| {
             let cut = p.variant.breakpoints()[0];
             // The base left of the breakpoint has as many copies as its chromosome.
@@ -207,9 +207,9 @@ impl Tumour {
                 StructuralVariant::Amplification { copies, .. } => (copies as f64 - 1.0, Some(self.mean_copies(cut))),
                 _ => (1.0, None),
             };
-            let absent = 2.0 - self.ploidy.copy_number(cut.contig) as f64;
+            let absent = 2.0 - self.ploidy.healthy_copy_number(cut.contig) as f64;
             let extra = copies.map_or_else(|| self.mean_copies_gained(left), |copies| copies - 2.0);
-            StructuralEvent {
+            ReportedStructuralVariant {
                 variant: p.variant.clone(),
                 haplotype: p.haplotype,
                 clone: p.clone,
@@ -218,7 +218,7 @@ impl Tumour {
                 copies,
             }
         };
-        let inner = |p: &PlacedVariant<SequenceEdit>| StructuralEvent {
+        let inner = |p: &PlacedVariant<SequenceEdit>| ReportedStructuralVariant {
             variant: StructuralVariant::Deletion(p.variant.reference_span()),
             haplotype: p.haplotype,
             clone: p.clone,
@@ -226,7 +226,7 @@ impl Tumour {
             copies: None,
         };
         let (structural, inside) = (self.structural.iter(), self.amplified_span_deletions.iter());
-        let structural = structural.filter(|p| self.is_in_sample(p)).map(event);
-        structural.chain(inside.filter(|p| self.is_in_sample(p)).map(inner)).collect()
+        let structural = structural.filter(|p| self.is_variant_in_sample(p)).map(event);
+        structural.chain(inside.filter(|p| self.is_variant_in_sample(p)).map(inner)).collect()
     }
 }

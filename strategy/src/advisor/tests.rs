@@ -30,7 +30,7 @@ fn ask(
     let tried = RefCell::new(Vec::new());
     let run = |strategy: Strategy| {
         tried.borrow_mut().push(strategy);
-        let seconds = predict_run(&machine, &app, &strategy, threads).unwrap().seconds;
+        let seconds = predict_run_time(&machine, &app, &strategy, threads).unwrap().seconds;
         Ok::<TrialResult, Infallible>(TrialResult {
             seconds_per_read: factor(strategy) * seconds / app.reads,
             spent_s: 5.0,
@@ -72,7 +72,7 @@ fn trials_overrule_the_model() {
     assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN_RUN, TrialStopReason::NoTrialWorthwhile));
     assert_eq!(advice.verdict.gain, 1.0);
     assert_eq!(advice.num_trials(), tried.len());
-    assert!(advice.measured_mean_and_range_s(Strategy::PLAIN_RUN).is_some());
+    assert!(advice.mean_and_range_of_trials_s(Strategy::PLAIN_RUN).is_some());
     // The first trial corrects the predictions.
     let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN_RUN).unwrap();
     assert!((plain.predicted.seconds / plain.measured[0] - 1.0).abs() < 0.1, "{plain:?}");

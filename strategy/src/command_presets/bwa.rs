@@ -114,7 +114,7 @@ fn mem(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let index = index(sketch)?;
     let reads =
         sketch.read_files_and_input_mode(false, if mates { ReadFiles::Interleaved } else { ReadFiles::Single })?;
-    let given = sketch.parse_bases_option("-K", false)?;
+    let given = sketch.parse_num_bases_option("-K", false)?;
     let (bases, per_thread) = match (given, sketch.threads) {
         (Some(bases), _) => (bases, false),
         (None, ThreadSetting::Given(n)) => (BLOCK_BASES_PER_THREAD.saturating_mul(n as u64), false),

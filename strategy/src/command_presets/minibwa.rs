@@ -53,7 +53,7 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     // NUM1[,NUM2]: a block that ends by number of reads may have up to NUM2 bases.
     let given =
         sketch.option_value("-K").map(|text| text.split_once(',').map_or((text, false), |(one, _)| (one, true)));
-    let bases = given.map(|(text, _)| sketch.parse_bases("-K", text, true)).transpose()?;
+    let bases = given.map(|(text, _)| sketch.parse_num_bases("-K", text, true)).transpose()?;
     let least_reads = match (reads.1, given) {
         (ReadInputMode::TwoFiles, _) | (_, Some((_, false))) => 0,
         _ => MIN_BLOCK_READS,

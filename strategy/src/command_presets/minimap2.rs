@@ -52,7 +52,7 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     }
     let target = index_path(sketch)?;
     let made = target.extension().is_some_and(|extension| extension == "mmi");
-    let part = sketch.parse_bases_option("-I", true)?.unwrap_or(INDEX_PART_BASES);
+    let part = sketch.parse_num_bases_option("-I", true)?.unwrap_or(INDEX_PART_BASES);
     // I/O error ignored: a missing index is reported when it is checked.
     if !made && fs::metadata(&target).is_ok_and(|target| target.len() > part) {
         let why = format!("{} makes an index of several parts; give -I its number of bases", target.display());

@@ -124,7 +124,7 @@ pub fn parse_command(words: &[OsString]) -> Result<Invocation, Error> {
     let name = Path::new(file).file_name().unwrap_or_default();
     let known = known_programs(name);
     if known.is_empty() {
-        return placeholders::parse_unknown_program(words);
+        return placeholders::parse_command_of_unknown_program(words);
     }
     let verb = rest.first();
     let program = known.iter().find(|program| program.verb.is_none_or(|known| verb.is_some_and(|word| word == known)));
@@ -160,7 +160,7 @@ fn is_program_name(file: &OsStr, program: &str) -> bool {
 impl AlignerProgram {
     fn parse_invocation(&self, given: &[OsString]) -> Result<Invocation, Error> {
         let head = 1 + usize::from(self.verb.is_some());
-        let sketch = ParsedCommand::from_items(self, self.grammar.parse_words(&given[head..])?)?;
+        let sketch = ParsedCommand::classify_command_items(self, self.grammar.parse_command_words(&given[head..])?)?;
         let facts = (self.derive_facts)(&sketch)?;
         let mut added: Vec<CommandWord> = Vec::new();
         if let Some(option) = self.threads {

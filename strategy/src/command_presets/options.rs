@@ -127,7 +127,7 @@ impl OptionGrammar {
     ///
     /// # Errors
     /// An option is unknown, refused, lacks its value, or has a value that it does not take.
-    pub(super) fn parse_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
+    pub(super) fn parse_command_words(&self, words: &[OsString]) -> Result<Vec<CommandItem>, Error> {
         let mut items = Vec::new();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {

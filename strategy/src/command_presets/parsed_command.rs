@@ -52,7 +52,10 @@ pub(super) struct ParsedCommand {
 
 impl ParsedCommand {
     /// Sorts the items of the command line of `program` into options, index, files of reads and output.
-    pub(super) fn from_items(program: &AlignerProgram, items: Vec<CommandItem>) -> Result<ParsedCommand, Error> {
+    pub(super) fn classify_command_items(
+        program: &AlignerProgram,
+        items: Vec<CommandItem>,
+    ) -> Result<ParsedCommand, Error> {
         let mut sketch = ParsedCommand {
             aligner: program.grammar.aligner,
             words: Vec::new(),
@@ -183,7 +186,7 @@ impl ParsedCommand {
 
     /// Parses the value of the option `name` as a number of bases, such as `150`. With `suffix`, `100m` is accepted,
     /// too. `None` if the option is not given.
-    pub(super) fn parse_bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
+    pub(super) fn parse_num_bases_option(&self, name: &str, suffix: bool) -> Result<Option<u64>, Error> {
         let Some(text) = self.option_value(name) else {
             return if self.has_option(name) {
                 Err(self.usage_error(format!("{name}: not a number of bases")))
@@ -191,11 +194,11 @@ impl ParsedCommand {
                 Ok(None)
             };
         };
-        self.parse_bases(name, text, suffix).map(Some)
+        self.parse_num_bases(name, text, suffix).map(Some)
     }
 
     /// Parses `text`, the value of the option `name`, as a number of bases; with `suffix` also `100m`.
-    pub(super) fn parse_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
+    pub(super) fn parse_num_bases(&self, name: &str, text: &str, suffix: bool) -> Result<u64, Error> {
         let (digits, unit) = match text.as_bytes().last() {
             Some(b'k' | b'K') if suffix => (&text[..text.len() - 1], 1_000),
             Some(b'm' | b'M') if suffix => (&text[..text.len() - 1], 1_000_000),
@@ -247,13 +250,13 @@ impl ParsedCommand {
             ReadFiles::Paired(_) => ReadInputMode::TwoFiles,
             _ => ReadInputMode::OneFile,
         };
-        Ok((drop_placeholder_names(reads).map_err(|why| self.usage_error(why))?, feed))
+        Ok((replace_placeholders_by_unnamed(reads).map_err(|why| self.usage_error(why))?, feed))
     }
 }
 
 /// Returns [`ReadFiles::Unnamed`] if all files are placeholders such as `{reads}`: then an option of genuma names the
 /// reads.
-pub(super) fn drop_placeholder_names(reads: ReadFiles) -> Result<ReadFiles, String> {
+pub(super) fn replace_placeholders_by_unnamed(reads: ReadFiles) -> Result<ReadFiles, String> {
     let files: Vec<&PathBuf> = match &reads {
         ReadFiles::Unnamed => Vec::new(),
         ReadFiles::Single(files) | ReadFiles::Interleaved(files) | ReadFiles::Mixed(files) => files.iter().collect(),

@@ -39,7 +39,7 @@ pub(crate) fn split_words_at_placeholders(given: &[OsString]) -> Vec<CommandWord
 
 /// Parses the command line of a program without a preset, in which placeholders such as `{threads}` stand for reads,
 /// threads and bases of a block.
-pub(super) fn parse_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
+pub(super) fn parse_command_of_unknown_program(given: &[OsString]) -> Result<Invocation, Error> {
     let program = given.first().and_then(|file| Path::new(file).file_name()).unwrap_or_default();
     let aligner = program.to_string_lossy().into_owned();
     let has = |place: &str| contains_placeholder(given, place);

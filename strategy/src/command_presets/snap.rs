@@ -119,5 +119,5 @@ fn reads(sketch: &ParsedCommand) -> Result<ReadFiles, Error> {
             return Err(sketch.usage_error("mates need two files for each lane, or -pairedInterleavedFastq".to_owned()));
         }
     };
-    super::parsed_command::drop_placeholder_names(reads).map_err(|why| sketch.usage_error(why))
+    super::parsed_command::replace_placeholders_by_unnamed(reads).map_err(|why| sketch.usage_error(why))
 }

@@ -47,7 +47,7 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
     let loading = if sketch.has_option("--use-index") { IndexLoading::Private } else { IndexLoading::Built };
     let reads = sketch
         .read_files_and_input_mode(false, if sketch.has_option("-p") { ReadFiles::Mixed } else { ReadFiles::Single })?;
-    let bases = sketch.parse_bases_option("--chunk-size", false)?.unwrap_or(BLOCK_BASES).saturating_add(1);
+    let bases = sketch.parse_num_bases_option("--chunk-size", false)?.unwrap_or(BLOCK_BASES).saturating_add(1);
     let said = sketch.has_option("-r") || sketch.has_option("-P");
     Ok(InvocationFacts {
         depends: ReadDependence::Blocks { bases, per_thread: false, even: false, min_reads: 0, numbered: false },

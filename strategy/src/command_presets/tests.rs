@@ -13,7 +13,7 @@ fn understood(line: &str) -> Invocation {
 /// Returns the command of an instance with 4 threads, blocks of 99 bases and pipes a and b.
 fn command(invocation: &Invocation) -> String {
     let pipes = [Path::new("a"), Path::new("b")];
-    let words = invocation.instance_command(4, 99, &pipes);
+    let words = invocation.build_instance_command(4, 99, &pipes);
     words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 

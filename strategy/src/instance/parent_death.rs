@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 
 /// Makes the kernel kill the process that `command` starts when the starting *thread* ends (prctl(2),
 /// `PR_SET_PDEATHSIG`). That thread must wait for the process.
-pub(crate) fn kill_with_parent_thread(command: &mut Command) {
+pub(crate) fn kill_process_when_parent_thread_ends(command: &mut Command) {
     let parent = getpid();
     let tie = move || -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -25,7 +25,7 @@ pub enum StderrLogging {
 impl StderrLogging {
     /// Logs all lines of the standard error `from` of instance `number` until its end. Returns the last non-empty
     /// lines, each cut to [`MAX_KEPT_LINE_CHARS`].
-    pub(crate) fn log_lines(self, number: usize, from: impl Read) -> Vec<String> {
+    pub(crate) fn log_stderr_lines(self, number: usize, from: impl Read) -> Vec<String> {
         let mut last = VecDeque::with_capacity(KEPT_LINES);
         let mut lines = BufReader::new(from);
         let mut line = Vec::new();
@@ -56,13 +56,13 @@ mod tests {
     #[test]
     fn the_last_lines_are_kept() {
         let text: String = (0..20).map(|i| format!("line {i}\n\n")).collect();
-        let last = StderrLogging::Debug.log_lines(1, text.as_bytes());
+        let last = StderrLogging::Debug.log_stderr_lines(1, text.as_bytes());
         assert_eq!(last, (14..20).map(|i| format!("line {i}")).collect::<Vec<_>>());
-        assert_eq!(StderrLogging::Debug.log_lines(1, &b"\xff no line end"[..]), ["\u{fffd} no line end"]);
-        assert!(StderrLogging::Debug.log_lines(1, &b""[..]).is_empty());
+        assert_eq!(StderrLogging::Debug.log_stderr_lines(1, &b"\xff no line end"[..]), ["\u{fffd} no line end"]);
+        assert!(StderrLogging::Debug.log_stderr_lines(1, &b""[..]).is_empty());
         let endless = std::io::repeat(b'z').take(3 * MAX_READ_LINE_BYTES);
         assert_eq!(
-            StderrLogging::Debug.log_lines(1, endless),
+            StderrLogging::Debug.log_stderr_lines(1, endless),
             ["z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS)]
         );
     }

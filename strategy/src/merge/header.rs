@@ -2,7 +2,7 @@
 
 /// The `@PG` line of genuma in a SAM header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PgHeaderLine {
+pub struct GenumaPgLine {
     /// Program name, for ID and PN of the `@PG` line.
     pub name: String,
     /// Version of genuma, for VN of the `@PG` line.
@@ -13,7 +13,7 @@ pub struct PgHeaderLine {
 
 /// Command lines of an instance and of the plain run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CommandLines {
+pub(crate) struct InstanceAndPlainCommandLines {
     /// Words of the instance's command line.
     pub instance: Vec<String>,
     /// Words of the plain run's command line.
@@ -23,7 +23,7 @@ pub(crate) struct CommandLines {
     pub reads: Vec<(String, String)>,
 }
 
-impl CommandLines {
+impl InstanceAndPlainCommandLines {
     /// Replaces the command line of the instance in a header line by that of the plain run. If the aligner changed the
     /// order of the words, only the names of the read files are replaced.
     fn restore_plain_line(&self, line: &str) -> String {
@@ -44,7 +44,7 @@ impl CommandLines {
 /// The SAM header of an instance, changed to the header that genuma writes, and its part that is compared between
 /// instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InstanceHeader {
+pub(crate) struct RewrittenInstanceHeader {
     /// The SAM header that genuma writes.
     pub text: Vec<u8>,
     /// The part of the header that must be equal in all instances.
@@ -53,7 +53,11 @@ pub(crate) struct InstanceHeader {
 
 /// Converts the header `text` that an instance wrote to the header that genuma writes: replaces the command line of the
 /// instance by that of the plain run, and adds the `@PG` line `genuma`.
-pub(crate) fn rewrite_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgHeaderLine) -> InstanceHeader {
+pub(crate) fn rewrite_sam_header(
+    text: &[u8],
+    lines: &InstanceAndPlainCommandLines,
+    genuma: &GenumaPgLine,
+) -> RewrittenInstanceHeader {
     let text = String::from_utf8_lossy(text);
     let mut out = String::new();
     let mut common = Vec::new();
@@ -72,7 +76,7 @@ pub(crate) fn rewrite_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgH
         }
         out.push('\n');
     }
-    let PgHeaderLine { name, version, line } = genuma;
+    let GenumaPgLine { name, version, line } = genuma;
     let mut id = name.clone();
     let mut n = 1;
     while taken.contains(&id) {
@@ -84,7 +88,7 @@ pub(crate) fn rewrite_sam_header(text: &[u8], lines: &CommandLines, genuma: &PgH
         out += &format!("\tPP:{last}");
     }
     out += &format!("\tCL:{}\n", line.replace(['\t', '\n'], " "));
-    InstanceHeader { text: out.into_bytes(), common }
+    RewrittenInstanceHeader { text: out.into_bytes(), common }
 }
 
 #[cfg(test)]
@@ -95,13 +99,13 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    fn genuma() -> PgHeaderLine {
-        PgHeaderLine { name: "genuma".to_owned(), version: "1".to_owned(), line: "genuma run -- bwa".to_owned() }
+    fn genuma() -> GenumaPgLine {
+        GenumaPgLine { name: "genuma".to_owned(), version: "1".to_owned(), line: "genuma run -- bwa".to_owned() }
     }
 
     #[test]
     fn the_aligners_line_is_that_of_the_plain_run() {
-        let lines = CommandLines {
+        let lines = InstanceAndPlainCommandLines {
             instance: words("bwa mem -t 2 -K 40 ref /dev/fd/5 /dev/fd/6"),
             plain: words("bwa mem -t 4 ref a b"),
             reads: vec![],
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_wrapper_that_changes_the_order_of_words_still_names_the_files() {
-        let lines = CommandLines {
+        let lines = InstanceAndPlainCommandLines {
             instance: words("bowtie2 -1 /dev/fd/5 -2 /dev/fd/50 -p 2"),
             plain: words("bowtie2 -1 a -2 b -p 4"),
             reads: vec![("/dev/fd/5".to_owned(), "a".to_owned()), ("/dev/fd/50".to_owned(), "b".to_owned())],
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn an_identifier_is_given_once() {
-        let header = rewrite_sam_header(b"@PG\tID:genuma\n", &CommandLines::default(), &genuma());
+        let header = rewrite_sam_header(b"@PG\tID:genuma\n", &InstanceAndPlainCommandLines::default(), &genuma());
         assert!(String::from_utf8_lossy(&header.text).contains("ID:genuma.1\tPN:genuma\tVN:1\tPP:genuma\t"));
     }
 }

@@ -10,10 +10,10 @@ use crate::batching::{InstanceBatch, TextChunk};
 
 use super::{AlignerOutputError, AlignerOutputReceiver, read_name_to_text};
 use by_name::NameMatcher;
-use line::{SamRecordLine, SequenceNames};
+use line::{ReferenceSequenceNames, SamRecordLine};
 
 /// Name of the placeholder reads that replace reads of other instances.
-pub(crate) const PLACEHOLDER_NAME: &[u8] = b"x";
+pub(crate) const PLACEHOLDER_READ_NAME: &[u8] = b"x";
 
 /// Minimum bytes of records that are delivered to the merger at once, except at the end of a batch.
 const MIN_DELIVERY_BYTES: usize = 256 << 10;
@@ -28,7 +28,7 @@ pub(crate) struct SamParser {
     /// Bytes of an incomplete line.
     rest: Vec<u8>,
     header: Option<Vec<u8>>,
-    sequences: SequenceNames,
+    sequences: ReferenceSequenceNames,
     records: RecordMatcher,
 }
 
@@ -45,7 +45,7 @@ impl SamParser {
             true => RecordMatcher::InOrder(OrderedMatcher { numbered, ..OrderedMatcher::default() }),
             false => RecordMatcher::ByName(NameMatcher::default()),
         };
-        SamParser { rest: Vec::new(), header: Some(Vec::new()), sequences: SequenceNames::default(), records }
+        SamParser { rest: Vec::new(), header: Some(Vec::new()), sequences: ReferenceSequenceNames::default(), records }
     }
 
     /// Parses the next bytes of the output of the process and delivers the records of each read to its batch.
@@ -94,7 +94,7 @@ impl SamParser {
 
     fn end_header(&mut self, given: &impl AlignerOutputReceiver) -> Result<(), AlignerOutputError> {
         let Some(header) = self.header.take() else { return Ok(()) };
-        self.sequences = SequenceNames::from_header(&header)?;
+        self.sequences = ReferenceSequenceNames::from_header(&header)?;
         given.accept_header(header)
     }
 
@@ -192,11 +192,11 @@ impl OrderedMatcher {
         let Some(open) = &self.open else { return Err(AlignerOutputError::TooManyRecords) };
         if self.placeholders > 0 {
             self.placeholders -= 1;
-            return match line.name == PLACEHOLDER_NAME {
+            return match line.name == PLACEHOLDER_READ_NAME {
                 true => Ok(()),
                 false => Err(AlignerOutputError::UnexpectedRead {
                     found: read_name_to_text(line.name),
-                    expected: read_name_to_text(PLACEHOLDER_NAME),
+                    expected: read_name_to_text(PLACEHOLDER_READ_NAME),
                 }),
             };
         }

@@ -86,7 +86,7 @@ impl MachineModel {
             nodes: order.iter().map(|&id| node_model(topology, id)).collect(),
             latency_ns: table(&latency)?,
             bandwidth_gbs: table(&|from, to| measured_bandwidth_gbs(profile, from, to))?,
-            ..Self::with_default_values()
+            ..Self::with_defaults_and_no_nodes()
         })
     }
 
@@ -115,13 +115,13 @@ impl MachineModel {
             latency_ns: table(&|_, far| DEFAULT_LOCAL_LATENCY_NS * far),
             bandwidth_gbs: table(&|n, far| DEFAULT_CORE_BANDWIDTH_GBS * f64::from(nodes[n].cores) / (far * far)),
             nodes: nodes.clone(),
-            ..Self::with_default_values()
+            ..Self::with_defaults_and_no_nodes()
         })
     }
 
     /// Creates a model without nodes, with default values of quantities that neither a profile nor the papers report: a
     /// second hardware thread adds 30 % throughput, one thread copies a cached file at 2 GB/s, a disk reads 0.5 GB/s.
-    pub(crate) fn with_default_values() -> Self {
+    pub(crate) fn with_defaults_and_no_nodes() -> Self {
         Self {
             name: String::new(),
             nodes: Vec::new(),
@@ -147,7 +147,7 @@ impl MachineModel {
 
     /// Returns the speed of each of `threads` threads on a node. If there are more threads than hardware threads, they
     /// share the hardware threads.
-    pub(super) fn thread_speed(&self, node: usize, threads: f64) -> f64 {
+    pub(super) fn speed_per_thread(&self, node: usize, threads: f64) -> f64 {
         let cores = f64::from(self.nodes[node].cores);
         let second = (f64::from(self.nodes[node].threads) - cores).max(0.0);
         let busy = threads.min(cores) + self.thread_gain * (threads - cores).clamp(0.0, second);

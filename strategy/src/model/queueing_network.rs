@@ -29,7 +29,7 @@ pub(super) struct ThreadClass {
 ///
 /// Uses Schweitzer's approximation: a thread that arrives at a station finds the mean queue of the station, less its
 /// own share of the queue of its class.
-pub(super) fn solve_throughput(classes: &[ThreadClass]) -> f64 {
+pub(super) fn approximate_reads_per_s(classes: &[ThreadClass]) -> f64 {
     let mut numbers = BTreeMap::new();
     for (station, _) in classes.iter().flat_map(|class| &class.visits) {
         let next = numbers.len();

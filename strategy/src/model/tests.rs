@@ -4,7 +4,7 @@ use proptest::prelude::{Strategy as Any, *};
 
 use super::{
     ApplicationModel, InfeasibleStrategy, InstanceMemoryPolicy, MachineModel, index_shares_by_node,
-    predict_index_load_seconds, predict_run,
+    predict_index_load_seconds, predict_run_time,
 };
 use crate::replay::published_servers;
 
@@ -22,7 +22,7 @@ fn app() -> ApplicationModel {
 }
 
 fn seconds(machine: &MachineModel, app: &ApplicationModel, word: &str, threads: u32) -> f64 {
-    predict_run(machine, app, &word.parse().unwrap(), threads).unwrap().seconds
+    predict_run_time(machine, app, &word.parse().unwrap(), threads).unwrap().seconds
 }
 
 fn server(name: &str) -> MachineModel {
@@ -76,17 +76,17 @@ fn a_bank_gives_no_more_than_its_bandwidth() {
 fn what_does_not_fit_is_dropped_with_numbers() {
     let machine = server("amd");
     let large = ApplicationModel { index_bytes: 29_000_000_000, ..app() };
-    assert!(predict_run(&machine, &large, &"4xbind".parse().unwrap(), 64).is_ok());
-    let error = predict_run(&machine, &large, &"8xbind".parse().unwrap(), 64).unwrap_err();
+    assert!(predict_run_time(&machine, &large, &"4xbind".parse().unwrap(), 64).is_ok());
+    let error = predict_run_time(&machine, &large, &"8xbind".parse().unwrap(), 64).unwrap_err();
     assert_eq!(
         error.to_string(),
         "8xbind: each instance needs 29.4 GB, but its nodes have 16.0 GB free; use fewer instances"
     );
-    let error = predict_run(&machine, &app(), &"8xbind".parse().unwrap(), 4).unwrap_err();
+    let error = predict_run_time(&machine, &app(), &"8xbind".parse().unwrap(), 4).unwrap_err();
     assert!(matches!(error, InfeasibleStrategy::Threads { threads: 4, .. }), "{error}");
     // Two instances share each node of the other server.
     assert!(
-        predict_run(
+        predict_run_time(
             &server("intel"),
             &ApplicationModel { index_bytes: 15_900_000_000, ..app() },
             &"8xbind".parse().unwrap(),

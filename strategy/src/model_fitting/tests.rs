@@ -17,8 +17,9 @@ fn truth() -> [ApplicationModel; 2] {
     [one, ApplicationModel { cpu: 600e-6, touches: 200.0, reads: 2e7, ..one }]
 }
 
-fn workloads() -> Vec<Workload> {
-    let of = |app: &ApplicationModel| Workload { index_bytes: app.index_bytes, private_bytes: 0, reads: app.reads };
+fn workloads() -> Vec<WorkloadSizes> {
+    let of =
+        |app: &ApplicationModel| WorkloadSizes { index_bytes: app.index_bytes, private_bytes: 0, reads: app.reads };
     truth().iter().map(of).collect()
 }
 
@@ -31,7 +32,7 @@ fn runs(server: &str) -> Vec<RunObservation> {
     for (workload, app) in truth().iter().enumerate() {
         for (word, threads) in plain.iter().chain(&all) {
             let strategy: Strategy = word.parse().unwrap();
-            let seconds = predict_run(&machine, app, &strategy, *threads).unwrap().seconds;
+            let seconds = predict_run_time(&machine, app, &strategy, *threads).unwrap().seconds;
             runs.push(RunObservation { workload, strategy, threads: *threads, seconds });
         }
     }
@@ -44,7 +45,7 @@ fn what_made_the_runs_is_found_and_holds_elsewhere() {
         fit_application_models(&published_servers::published_server_model("amd").unwrap(), &workloads(), &runs("amd"));
     let intel = published_servers::published_server_model("intel").unwrap();
     for run in runs("intel") {
-        let predicted = predict_run(&intel, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
+        let predicted = predict_run_time(&intel, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
         assert!((predicted / run.seconds).ln().abs() < 0.15, "{run:?} {predicted}");
     }
     assert!(fitted.iter().all(|app| app.spread < 0.1), "{fitted:?}");
@@ -57,7 +58,7 @@ fn one_wild_run_does_not_decide() {
     runs[6].seconds *= 20.0;
     let fitted = fit_application_models(&machine, &workloads(), &runs);
     for run in runs.iter().enumerate().filter(|(n, _)| *n != 6).map(|(_, run)| run) {
-        let predicted = predict_run(&machine, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
+        let predicted = predict_run_time(&machine, &fitted[run.workload], &run.strategy, run.threads).unwrap().seconds;
         assert!((predicted / run.seconds).ln().abs() < 0.3, "{run:?} {predicted}");
     }
     assert!(fitted[0].spread > 0.3);

@@ -3,7 +3,7 @@
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 
 /// Header line of the table.
-pub const TABLE_HEADER: &str =
+pub const PUBLISHED_RUNS_TABLE_HEADER: &str =
     "aligner,arch,dataset,strategy,policy,instances,threads_per_instance,threads_total,mean_s,err_pct";
 
 /// A published run: the mean of ten repetitions.
@@ -42,8 +42,8 @@ pub fn parse_published_runs(file: &str, text: &str) -> Result<Vec<PublishedRun>,
     let wrong = |line: usize, why: String| TableLineError { file: file.to_owned(), line, why };
     let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
     match lines.next() {
-        Some((_, header)) if header.trim_end() == TABLE_HEADER => {}
-        _ => return Err(wrong(1, format!("expected the header '{TABLE_HEADER}'"))),
+        Some((_, header)) if header.trim_end() == PUBLISHED_RUNS_TABLE_HEADER => {}
+        _ => return Err(wrong(1, format!("expected the header '{PUBLISHED_RUNS_TABLE_HEADER}'"))),
     }
     let mut runs: Vec<PublishedRun> = Vec::new();
     for (n, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {

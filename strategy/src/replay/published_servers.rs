@@ -1,7 +1,7 @@
 //! The servers, indexes and reads of lenis2017, as the papers describe them.
 
 use crate::model::{MachineModel, NodeModel};
-use crate::model_fitting::Workload;
+use crate::model_fitting::WorkloadSizes;
 
 /// Returns the model of a server by its name in the table of published runs. `None` for an unknown name.
 pub fn published_server_model(name: &str) -> Option<MachineModel> {
@@ -64,13 +64,13 @@ fn build_machine(
         nodes,
         thread_gain: threads.gain,
         speed: threads.speed,
-        ..MachineModel::with_default_values()
+        ..MachineModel::with_defaults_and_no_nodes()
     }
 }
 
 /// Returns index size and number of reads of an aligner on a data set (lenis2017, table 1 and section 6). `None` for
 /// unknown names.
-pub(crate) fn published_workload(aligner: &str, dataset: &str) -> Option<Workload> {
+pub(crate) fn published_workload_sizes(aligner: &str, dataset: &str) -> Option<WorkloadSizes> {
     let index_bytes = match aligner {
         "bowtie2" => 3_900_000_000,
         "bwa-mem" => 5_100_000_000,
@@ -83,7 +83,7 @@ pub(crate) fn published_workload(aligner: &str, dataset: &str) -> Option<Workloa
         "gcat" => 11e6,
         _ => return None,
     };
-    Some(Workload { index_bytes, private_bytes: BYTES_PER_THREAD, reads })
+    Some(WorkloadSizes { index_bytes, private_bytes: BYTES_PER_THREAD, reads })
 }
 
 /// Memory per thread in addition to the index, bytes; the papers do not report it (estimate).

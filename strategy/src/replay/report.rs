@@ -5,12 +5,12 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, FittedApplications, PublishedCase, PublishedRun, average_models_of_other_aligners,
+    BaselineRule, Error, ModelsByAlignerAndDataset, PublishedCase, PublishedRun, average_models_of_other_aligners,
     fit_aligners_of_server, list_published_cases, published_runs, server_model,
 };
-use crate::model::predict_run;
+use crate::model::predict_run_time;
 use crate::strategy::Strategy;
-use crate::trial_race::{RaceCandidate, RaceRules, rank_by_predicted_time};
+use crate::trial_race::{RaceCandidate, RaceRules, rank_strategies_by_predicted_time};
 
 /// Number of simulated races per case, each with its own seed.
 pub(crate) const RACES_PER_CASE: u64 = 1000;
@@ -91,7 +91,7 @@ pub fn evaluate_advisor_on_table(file: &str, text: &str) -> Result<AdvisorEvalua
 /// # Errors
 /// A server, aligner or data set is not described, or an aligner was not run on `from`.
 pub(crate) fn evaluate_cases(
-    fitted: &FittedApplications,
+    fitted: &ModelsByAlignerAndDataset,
     from: &str,
     cases: Vec<PublishedCase>,
     rules: RaceRules,
@@ -103,16 +103,16 @@ pub(crate) fn evaluate_cases(
         let app = fitted.get(&case.workload).ok_or_else(unknown)?;
         let stranger = others.get(&case.workload).ok_or_else(unknown)?;
         let strategies = case.measured_strategies();
-        let ranked = rank_by_predicted_time(&machine, app, &strategies, case.threads);
+        let ranked = rank_strategies_by_predicted_time(&machine, app, &strategies, case.threads);
         let first = |ranked: &[RaceCandidate]| ranked.first().map_or(Strategy::PLAIN_RUN, |c| c.strategy);
-        let stranger = first(&rank_by_predicted_time(&machine, stranger, &strategies, case.threads));
+        let stranger = first(&rank_strategies_by_predicted_time(&machine, stranger, &strategies, case.threads));
         Ok(EvaluatedCase {
             fitted_server: from.to_owned(),
             model_choice: first(&ranked),
             choice_by_other_aligners: stranger,
             rules: BaselineRule::ALL_BASELINE_RULES
                 .iter()
-                .map(|rule| rule.apply_rule(&case, &machine, app.index_bytes))
+                .map(|rule| rule.choose_strategy_by_rule(&case, &machine, app.index_bytes))
                 .collect(),
             races: (0..RACES_PER_CASE).map(|seed| simulate_race(&case, &ranked, rules, seed)).collect(),
             case,
@@ -121,14 +121,14 @@ pub(crate) fn evaluate_cases(
     cases.into_iter().map(one).collect()
 }
 
-fn fewer_threads(fitted: &FittedApplications, runs: &[PublishedRun], server: &str) -> Result<Vec<f64>, Error> {
+fn fewer_threads(fitted: &ModelsByAlignerAndDataset, runs: &[PublishedRun], server: &str) -> Result<Vec<f64>, Error> {
     let machine = server_model(server)?;
     let most = runs.iter().filter(|run| run.server == server).map(|run| run.threads).max();
     let plain =
         |run: &&PublishedRun| run.server == server && run.strategy == Strategy::PLAIN_RUN && Some(run.threads) != most;
     let ratio = |run: &PublishedRun| {
-        let app = fitted.get(&super::PublishedWorkload::from_run(run))?;
-        let predicted = predict_run(&machine, app, &run.strategy, run.threads).ok()?;
+        let app = fitted.get(&super::AlignerAndDataset::from_run(run))?;
+        let predicted = predict_run_time(&machine, app, &run.strategy, run.threads).ok()?;
         Some(run.seconds / predicted.seconds)
     };
     let mut ratios: Vec<f64> = runs.iter().filter(plain).filter_map(ratio).collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::batching::InstanceBatch;
 use crate::instance::Instance;
-use crate::merge::InstanceHeader;
+use crate::merge::RewrittenInstanceHeader;
 
 use super::Error;
 
@@ -15,7 +15,7 @@ use super::Error;
 const MAX_BACKLOG_BYTES: usize = 32 << 20;
 
 /// Interval between two checks whether a process has read all its input.
-pub(super) const STARVATION_POLL_INTERVAL: Duration = Duration::from_millis(2);
+pub(super) const INPUT_CONSUMED_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
 struct BatchRecords {
@@ -44,7 +44,7 @@ struct BrokerState {
     stopped: bool,
     error: Option<Error>,
     processes: Vec<ProcessState>,
-    header: Option<InstanceHeader>,
+    header: Option<RewrittenInstanceHeader>,
     records: BTreeMap<u64, BatchRecords>,
     /// Number of the batch whose records are written next.
     next_batch: u64,
@@ -197,7 +197,7 @@ impl BatchBroker {
                 (false, false) => self.wait_for_change(state),
                 // Nothing signals that a process is starved: poll.
                 (true, _) => {
-                    let waited = self.changed.wait_timeout(state, STARVATION_POLL_INTERVAL);
+                    let waited = self.changed.wait_timeout(state, INPUT_CONSUMED_POLL_INTERVAL);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -238,9 +238,9 @@ impl BatchBroker {
         *process_state = ProcessState { requeued: owed, ..ProcessState::default() };
     }
 
-    /// Accepts the header of an instance. The first header is kept. Returns whether [`InstanceHeader::common`] of both
-    /// is equal.
-    pub(super) fn accept_instance_header(&self, header: InstanceHeader) -> bool {
+    /// Keeps the header of an instance if it is the first one. Returns whether its
+    /// [`RewrittenInstanceHeader::common`] is equal to that of the first header.
+    pub(super) fn keep_first_header_and_compare(&self, header: RewrittenInstanceHeader) -> bool {
         let mut state = self.lock_state();
         let fits = state.header.as_ref().is_none_or(|first| first.common == header.common);
         state.header.get_or_insert(header);

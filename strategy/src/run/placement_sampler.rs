@@ -54,7 +54,7 @@ impl PlacementSampler {
     }
 
     /// Takes a sample if the process has written its first records, or if the interval since the last sample is over.
-    pub(super) fn sample_after_records(&self) {
+    pub(super) fn sample_if_due_after_records(&self) {
         let now = Instant::now();
         let mut sample = self.lock_sample();
         let next = match sample.sampled {
@@ -99,7 +99,7 @@ mod tests {
         sampler.sample_before_end_of_input();
         drop(process.stdin.take());
         assert!(process.wait().expect("its exit status").success());
-        sampler.sample_after_records();
+        sampler.sample_if_due_after_records();
         // Kernels without NUMA support do not report pages.
         assert_eq!(sampler.has_sample(), fs::metadata("/proc/self/numa_maps").is_ok());
         let sample = sampler.into_sample();

@@ -5,7 +5,7 @@ use std::thread;
 
 use rustix::io::ioctl_fionread;
 
-use super::batch_broker::{BatchBroker, STARVATION_POLL_INTERVAL};
+use super::batch_broker::{BatchBroker, INPUT_CONSUMED_POLL_INTERVAL};
 use super::placement_sampler::PlacementSampler;
 use crate::instance::ProcessPipe;
 
@@ -51,7 +51,7 @@ fn sample_before_end_of_input(
 ) {
     while !sampler.has_sample() && broker.is_process_running(instance) {
         match ioctl_fionread(to.pipe()) {
-            Ok(unread) if unread > 0 => thread::sleep(STARVATION_POLL_INTERVAL),
+            Ok(unread) if unread > 0 => thread::sleep(INPUT_CONSUMED_POLL_INTERVAL),
             _ => return sampler.sample_before_end_of_input(),
         }
     }

@@ -13,7 +13,8 @@ use crate::batching::InstanceBatch;
 use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
 use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::merge::{
-    AlignerOutputError, AlignerOutputReceiver, CommandLines, InstanceHeader, SaiParser, SamParser, rewrite_sam_header,
+    AlignerOutputError, AlignerOutputReceiver, InstanceAndPlainCommandLines, RewrittenInstanceHeader, SaiParser,
+    SamParser, rewrite_sam_header,
 };
 use crate::page_placement::AlignerIndexFiles;
 
@@ -130,8 +131,9 @@ impl InstanceSupervisor<'_> {
                 let sampler = &sampler;
                 scope.spawn(move || feed_input_pipe(self.broker, feeding, sampler, feed));
             }
-            let heard = stderr
-                .map(|stderr| scope.spawn(move || self.plan.stderr_logging.log_lines(self.instance_index + 1, stderr)));
+            let heard = stderr.map(|stderr| {
+                scope.spawn(move || self.plan.stderr_logging.log_stderr_lines(self.instance_index + 1, stderr))
+            });
             let mut taker = OutputReader::new(self, &instance, &sampler, numbered.is_some());
             let output_error = stdout.and_then(|stdout| taker.read_all(stdout).err());
             if output_error.is_some() {
@@ -177,7 +179,7 @@ impl InstanceSupervisor<'_> {
         // A process that fails before its first record has a problem with its command or index, and would fail again.
         let by_itself = status.signal().is_none() && !ended.answered;
         let tied = self.invocation().depends == ReadDependence::AllEarlierReads;
-        let deaths = unfinished.iter().map(|batch| batch.count_process_failure()).max().unwrap_or(0);
+        let deaths = unfinished.iter().map(|batch| batch.increment_process_failures()).max().unwrap_or(0);
         if by_itself || tied || deaths >= MAX_DEATHS || unfinished.is_empty() {
             let exit_reason = if deaths >= MAX_DEATHS {
                 format!("{exit_reason}, the second process over the same reads")
@@ -200,7 +202,7 @@ impl InstanceSupervisor<'_> {
 struct OutputReader<'a> {
     supervisor: &'a InstanceSupervisor<'a>,
     parser: OutputParser,
-    lines: CommandLines,
+    lines: InstanceAndPlainCommandLines,
     sampler: &'a PlacementSampler,
     pace: PipePacing,
     answered: bool,
@@ -214,7 +216,7 @@ enum OutputParser {
 /// Passes the header and the records of a process from its output parser to the broker.
 struct BrokerConnection<'a> {
     supervisor: &'a InstanceSupervisor<'a>,
-    lines: &'a CommandLines,
+    lines: &'a InstanceAndPlainCommandLines,
 }
 
 impl AlignerOutputReceiver for BrokerConnection<'_> {
@@ -229,9 +231,9 @@ impl AlignerOutputReceiver for BrokerConnection<'_> {
     fn accept_header(&self, header: Vec<u8>) -> Result<(), AlignerOutputError> {
         let header = match self.supervisor.invocation().format {
             OutputFormat::Sam => rewrite_sam_header(&header, self.lines, &self.supervisor.plan.genuma),
-            OutputFormat::Sai => InstanceHeader { common: header.clone(), text: header },
+            OutputFormat::Sai => RewrittenInstanceHeader { common: header.clone(), text: header },
         };
-        if self.supervisor.broker.accept_instance_header(header) {
+        if self.supervisor.broker.keep_first_header_and_compare(header) {
             Ok(())
         } else {
             Err(AlignerOutputError::DifferentHeader)
@@ -254,9 +256,9 @@ impl<'a> OutputReader<'a> {
             OutputFormat::Sai => OutputParser::Sai(SaiParser::new(supervisor.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-        let files = crate::batching::read_files_as_command_words(&invocation.reads);
+        let files = crate::batching::format_read_file_names_as_words(&invocation.reads);
         let pipes = instance.pipes.iter().map(|pipe| pipe.display().to_string());
-        let lines = CommandLines {
+        let lines = InstanceAndPlainCommandLines {
             instance: instance.command.iter().map(text).collect(),
             plain: supervisor.plan.plain.clone(),
             reads: pipes.zip(files).collect(),
@@ -286,7 +288,7 @@ impl<'a> OutputReader<'a> {
                 OutputParser::Sai(sai) => sai.has_parsed_header(),
             };
             if self.answered {
-                self.sampler.sample_after_records();
+                self.sampler.sample_if_due_after_records();
             }
             let pause = self.pace.choose_pause_after_read(n);
             if !pause.is_zero() {

@@ -85,7 +85,7 @@ fn list_strategy_rows(advice: &Advice) -> Vec<(String, bool, Vec<TimeBar>)> {
         .map(|one| {
             let p = one.predicted;
             let mut bars = vec![TimeBar { seconds: p.seconds, low: p.low, high: p.high, key: STRATEGY_TIME_LEGEND[0] }];
-            bars.extend(advice.measured_mean_and_range_s(one.strategy).map(|[mean, low, high]| TimeBar {
+            bars.extend(advice.mean_and_range_of_trials_s(one.strategy).map(|[mean, low, high]| TimeBar {
                 seconds: mean,
                 low,
                 high,

@@ -51,7 +51,7 @@ pub(crate) fn predicted_time_curves_figure(points: &[SweepPoint], case: &Advised
     };
     let measured: Vec<(Strategy, [f64; 3])> = strategies
         .iter()
-        .filter_map(|&strategy| Some((strategy, advice.measured_mean_and_range_s(strategy)?)))
+        .filter_map(|&strategy| Some((strategy, advice.mean_and_range_of_trials_s(strategy)?)))
         .collect();
     let seconds = strategies.iter().flat_map(|&strategy| curve(strategy)).map(|(_, seconds)| seconds);
     let seconds: Vec<f64> =

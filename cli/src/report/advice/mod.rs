@@ -79,7 +79,7 @@ fn key_numbers(case: &AdvisedRun, advice: &Advice) -> String {
     tile("Speed", &gain, &between);
     let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN_RUN);
     let whole =
-        advice.measured_mean_and_range_s(Strategy::PLAIN_RUN).map(|[mean, ..]| (mean, "extrapolated from its trials"));
+        advice.mean_and_range_of_trials_s(Strategy::PLAIN_RUN).map(|[mean, ..]| (mean, "extrapolated from its trials"));
     if let Some((seconds, how)) = whole.or(plain.map(|one| (one.predicted.seconds, "as the model predicts"))) {
         tile("The plain run", &format_duration(seconds), how);
     }
@@ -100,7 +100,7 @@ fn candidate_rows(advice: &Advice) -> String {
     let mut rows = String::new();
     for one in &advice.considered {
         let measured =
-            advice.measured_mean_and_range_s(one.strategy).map_or("–".to_owned(), |[mean, least, most]| {
+            advice.mean_and_range_of_trials_s(one.strategy).map_or("–".to_owned(), |[mean, least, most]| {
                 if one.measured.len() > 1 {
                     format!(
                         "{} ({} to {})",

@@ -4,7 +4,7 @@ use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, Tria
 use genuma_strategy::aligner_model_params::find_aligner_model_params;
 use genuma_strategy::model::RunPrediction;
 use genuma_strategy::replay::published_servers;
-use genuma_strategy::sweep::{predict_sweep, sweep_thread_counts};
+use genuma_strategy::sweep::{list_sweep_thread_counts, predict_run_times_of_sweep};
 use genuma_strategy::trial_race::RaceVerdict;
 
 use super::*;
@@ -50,8 +50,8 @@ fn advice(word: &str) -> Advice {
 fn points() -> Vec<SweepPoint> {
     let case = case();
     let strategies = ["default", "interleave", "4xbind"].map(|word| word.parse().expect("a strategy"));
-    let counts = sweep_thread_counts(&case.machine, 64);
-    predict_sweep(&case.machine, &case.application, &strategies, &counts)
+    let counts = list_sweep_thread_counts(&case.machine, 64);
+    predict_run_times_of_sweep(&case.machine, &case.application, &strategies, &counts)
 }
 
 #[test]

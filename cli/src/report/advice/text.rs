@@ -30,7 +30,7 @@ pub(crate) fn format_advice(case: &AdvisedRun, advice: &Advice) -> String {
     for one in &advice.considered {
         let predicted = one.predicted;
         let measured =
-            advice.measured_mean_and_range_s(one.strategy).map_or("-".to_owned(), |[mean, ..]| format_seconds(mean));
+            advice.mean_and_range_of_trials_s(one.strategy).map_or("-".to_owned(), |[mean, ..]| format_seconds(mean));
         let _ = writeln!(
             text,
             "{:14} {:>12} {:>21} {measured:>12} {:>7}  {}",
@@ -60,7 +60,7 @@ pub(crate) fn describe_strategy_gain_or_advice(advice: &Advice, one: &Considered
     if one.strategy == Strategy::PLAIN_RUN {
         return "the plain run".to_owned();
     }
-    let measured = |strategy| advice.measured_mean_and_range_s(strategy).map(|[mean, ..]| mean);
+    let measured = |strategy| advice.mean_and_range_of_trials_s(strategy).map(|[mean, ..]| mean);
     let (against, how) = match (measured(Strategy::PLAIN_RUN), measured(one.strategy)) {
         (Some(plain), Some(own)) => (plain / own, "measured"),
         _ => (plain.map_or(f64::NAN, |plain| plain.predicted.seconds) / one.predicted.seconds, "predicted"),

@@ -8,7 +8,7 @@ use crate::somatic::MIN_SV_BP;
 use crate::variant::BreakendSide;
 
 /// Maximum distance between the positions of two breakends or insertions that count as the same, bp.
-pub(crate) const BREAKEND_TOLERANCE_BP: usize = 50;
+pub(crate) const MAX_MATCHING_BREAKEND_DISTANCE_BP: usize = 50;
 /// Maximum difference between the lengths of two insertions that count as the same, relative to the longer one.
 const INSERTION_LENGTH_TOLERANCE: f64 = 0.2;
 
@@ -25,13 +25,13 @@ pub(super) struct AdjacencyEnd {
 
 impl AdjacencyEnd {
     fn is_near(&self, other: &AdjacencyEnd) -> bool {
-        self.chrom == other.chrom && self.pos.abs_diff(other.pos) <= BREAKEND_TOLERANCE_BP
+        self.chrom == other.chrom && self.pos.abs_diff(other.pos) <= MAX_MATCHING_BREAKEND_DISTANCE_BP
     }
 }
 
-/// Effect of a structural variant on the sequence.
+/// Effect of a structural variant on the sequence: joined breakends, a single breakend or an insertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum StructuralEffect {
+pub(super) enum BreakendsOrInsertion {
     /// Two breakends are joined: bases that are apart in the reference become neighbours.
     Adjacency([AdjacencyEnd; 2]),
     /// Bases are inserted to the right of `pos`.
@@ -67,7 +67,7 @@ pub(super) enum AlleleChange {
         bases: Vec<u8>,
     },
     /// A structural variant of 50 bp or more.
-    Structural(StructuralEffect),
+    Structural(BreakendsOrInsertion),
 }
 
 /// Converts the ALT allele of a record to its effects; empty if the notation is not supported. `genome` is used to
@@ -86,7 +86,7 @@ pub(super) fn parse_allele_changes(record: &VcfRecord, genome: Option<&Genome>) 
     }
     if let Some(side) = single_breakend_side(alternate) {
         let end = AdjacencyEnd { chrom: record.chrom.clone(), pos: record.pos, side };
-        return vec![AlleleChange::Structural(StructuralEffect::SingleBreakend(end))];
+        return vec![AlleleChange::Structural(BreakendsOrInsertion::SingleBreakend(end))];
     }
     if !alternate.bytes().all(|b| b.is_ascii_alphabetic()) {
         return vec![];
@@ -140,11 +140,11 @@ fn replacement_changes(chrom: &str, allele: &SequenceReplacement) -> Vec<AlleleC
     let mut found = vec![];
     if lost >= MIN_SV_BP {
         let ends = [end(allele.start, BreakendSide::Left), end(allele.start + lost + 1, BreakendSide::Right)];
-        found.push(AlleleChange::Structural(StructuralEffect::Adjacency(ends)));
+        found.push(AlleleChange::Structural(BreakendsOrInsertion::Adjacency(ends)));
     }
     if gained >= lost + MIN_SV_BP {
         let length = Some(gained - lost);
-        found.push(AlleleChange::Structural(StructuralEffect::Insertion {
+        found.push(AlleleChange::Structural(BreakendsOrInsertion::Insertion {
             chrom: chrom.to_owned(),
             pos: allele.start,
             length,
@@ -162,7 +162,7 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
     let length = record.absolute_info_value("SVLEN").filter(|&n| n > 0);
     let last = record.absolute_info_value("END").filter(|&e| e > record.pos).or(length.map(|n| record.pos + n));
     let indel = |n: usize, sign: i64| AlleleChange::Indel { start: record.pos, net: sign * n as i64, bases: vec![] };
-    let pair = |a, b| AlleleChange::Structural(StructuralEffect::Adjacency([a, b]));
+    let pair = |a, b| AlleleChange::Structural(BreakendsOrInsertion::Adjacency([a, b]));
     match (kind, last) {
         ("DEL", Some(last)) if last - record.pos < MIN_SV_BP => vec![indel(last - record.pos, -1)],
         ("DEL", Some(last)) => vec![pair(end(record.pos, BreakendSide::Left), end(last + 1, BreakendSide::Right))],
@@ -175,7 +175,11 @@ fn symbolic_changes(record: &VcfRecord, kind: &str) -> Vec<AlleleChange> {
         ("INS", _) => match length {
             Some(n) if n < MIN_SV_BP => vec![indel(n, 1)],
             _ => {
-                vec![AlleleChange::Structural(StructuralEffect::Insertion { chrom: chrom(), pos: record.pos, length })]
+                vec![AlleleChange::Structural(BreakendsOrInsertion::Insertion {
+                    chrom: chrom(),
+                    pos: record.pos,
+                    length,
+                })]
             }
         },
         ("BND" | "TRA", _) => {
@@ -223,7 +227,7 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
             let net = inserted as i64 - (span as i64 - 1);
             if net >= MIN_SV_BP as i64 {
                 let length = Some(net as usize);
-                return vec![AlleleChange::Structural(StructuralEffect::Insertion { chrom, pos: low.pos, length })];
+                return vec![AlleleChange::Structural(BreakendsOrInsertion::Insertion { chrom, pos: low.pos, length })];
             }
             return vec![AlleleChange::Indel { start: low.pos, net, bases: vec![] }];
         }
@@ -232,7 +236,7 @@ fn adjacency_changes(ends: [AdjacencyEnd; 2], inserted: usize) -> Vec<AlleleChan
             return vec![AlleleChange::Indel { start: low.pos.saturating_sub(1), net, bases: vec![] }];
         }
     }
-    vec![AlleleChange::Structural(StructuralEffect::Adjacency(ends))]
+    vec![AlleleChange::Structural(BreakendsOrInsertion::Adjacency(ends))]
 }
 
 /// How well a called structural variant matches one of the truth; the best match first.
@@ -250,15 +254,16 @@ pub(super) enum StructuralMatchLevel {
 
 /// Returns the best match between any effect of a structural variant of the truth and any effect of a call; `None`
 /// without a match.
-pub(super) fn match_structural_variants(
-    truth: &[StructuralEffect],
-    call: &[StructuralEffect],
+pub(super) fn compute_structural_match_level(
+    truth: &[BreakendsOrInsertion],
+    call: &[BreakendsOrInsertion],
 ) -> Option<StructuralMatchLevel> {
     let direct = truth.iter().flat_map(|t| call.iter().filter_map(move |c| match_shapes(t, c))).min();
     direct.or_else(|| {
-        let with_insertions = |shapes: &[StructuralEffect]| [shapes, equivalent_insertions(shapes).as_slice()].concat();
+        let with_insertions =
+            |shapes: &[BreakendsOrInsertion]| [shapes, equivalent_insertions(shapes).as_slice()].concat();
         let (truth, call) = (with_insertions(truth), with_insertions(call));
-        let only_insertions = |s: &&StructuralEffect| !matches!(s, StructuralEffect::Adjacency(_));
+        let only_insertions = |s: &&BreakendsOrInsertion| !matches!(s, BreakendsOrInsertion::Adjacency(_));
         let any = truth
             .iter()
             .filter(only_insertions)
@@ -267,9 +272,9 @@ pub(super) fn match_structural_variants(
     })
 }
 
-fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<StructuralMatchLevel> {
+fn match_shapes(truth: &BreakendsOrInsertion, call: &BreakendsOrInsertion) -> Option<StructuralMatchLevel> {
     match (truth, call) {
-        (StructuralEffect::Adjacency([a, b]), StructuralEffect::Adjacency([c, d])) => {
+        (BreakendsOrInsertion::Adjacency([a, b]), BreakendsOrInsertion::Adjacency([c, d])) => {
             let straight = a.is_near(c) && b.is_near(d);
             let crossed = a.is_near(d) && b.is_near(c);
             let alike =
@@ -281,19 +286,19 @@ fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<Str
             })
         }
         (
-            StructuralEffect::Insertion { chrom, pos, length },
-            StructuralEffect::Insertion { chrom: other_chrom, pos: other_pos, length: other_length },
+            BreakendsOrInsertion::Insertion { chrom, pos, length },
+            BreakendsOrInsertion::Insertion { chrom: other_chrom, pos: other_pos, length: other_length },
         ) => {
             let lengths_agree = match (length, other_length) {
                 (Some(n), Some(m)) => n.abs_diff(*m) as f64 <= INSERTION_LENGTH_TOLERANCE * *n.max(m) as f64,
                 _ => true,
             };
-            let near = chrom == other_chrom && pos.abs_diff(*other_pos) <= BREAKEND_TOLERANCE_BP;
+            let near = chrom == other_chrom && pos.abs_diff(*other_pos) <= MAX_MATCHING_BREAKEND_DISTANCE_BP;
             (near && lengths_agree).then_some(StructuralMatchLevel::SameNotation)
         }
-        (StructuralEffect::Insertion { chrom, pos, .. }, StructuralEffect::SingleBreakend(end))
-        | (StructuralEffect::SingleBreakend(end), StructuralEffect::Insertion { chrom, pos, .. }) => {
-            let near = *chrom == end.chrom && pos.abs_diff(end.pos) <= BREAKEND_TOLERANCE_BP;
+        (BreakendsOrInsertion::Insertion { chrom, pos, .. }, BreakendsOrInsertion::SingleBreakend(end))
+        | (BreakendsOrInsertion::SingleBreakend(end), BreakendsOrInsertion::Insertion { chrom, pos, .. }) => {
+            let near = *chrom == end.chrom && pos.abs_diff(end.pos) <= MAX_MATCHING_BREAKEND_DISTANCE_BP;
             near.then_some(StructuralMatchLevel::SameNotation)
         }
         _ => None,
@@ -301,15 +306,15 @@ fn match_shapes(truth: &StructuralEffect, call: &StructuralEffect) -> Option<Str
 }
 
 /// Returns the insertions that have the same effect as the tandem duplications and dispersed copies among `shapes`.
-fn equivalent_insertions(shapes: &[StructuralEffect]) -> Vec<StructuralEffect> {
+fn equivalent_insertions(shapes: &[BreakendsOrInsertion]) -> Vec<BreakendsOrInsertion> {
     let pairs: Vec<&[AdjacencyEnd; 2]> = shapes
         .iter()
-        .filter_map(|s| if let StructuralEffect::Adjacency(ends) = s { Some(ends) } else { None })
+        .filter_map(|s| if let BreakendsOrInsertion::Adjacency(ends) = s { Some(ends) } else { None })
         .collect();
     let mut found = vec![];
     let mut insertion = |at: &AdjacencyEnd, length: usize| {
         let pos = if at.side == BreakendSide::Left { at.pos } else { at.pos.saturating_sub(1) };
-        found.push(StructuralEffect::Insertion { chrom: at.chrom.clone(), pos, length: Some(length) });
+        found.push(BreakendsOrInsertion::Insertion { chrom: at.chrom.clone(), pos, length: Some(length) });
     };
     for [a, b] in &pairs {
         for (low, high) in [(a, b), (b, a)] {
@@ -352,7 +357,7 @@ mod tests {
     use super::*;
     use crate::evaluate::vcf;
 
-    fn shapes(lines: &str) -> Vec<StructuralEffect> {
+    fn shapes(lines: &str) -> Vec<BreakendsOrInsertion> {
         let structural = |change| if let AlleleChange::Structural(shape) = change { Some(shape) } else { None };
         vcf::parse_test_records(lines)
             .iter()
@@ -361,8 +366,12 @@ mod tests {
             .collect()
     }
 
-    fn pair(a: (&str, usize, BreakendSide), b: (&str, usize, BreakendSide)) -> StructuralEffect {
-        StructuralEffect::Adjacency([a, b].map(|(chrom, pos, side)| AdjacencyEnd { chrom: chrom.into(), pos, side }))
+    fn pair(a: (&str, usize, BreakendSide), b: (&str, usize, BreakendSide)) -> BreakendsOrInsertion {
+        BreakendsOrInsertion::Adjacency([a, b].map(|(chrom, pos, side)| AdjacencyEnd {
+            chrom: chrom.into(),
+            pos,
+            side,
+        }))
     }
 
     #[test]
@@ -386,14 +395,14 @@ mod tests {
         assert_eq!(shapes("a 100 . A <INV> . PASS END=160"), inversion);
         assert_eq!(shapes("a 100 . A A]a:160] . PASS .\na 101 . A [a:161[A . PASS ."), inversion);
         assert_eq!(shapes("a 9 . A ]b:7]A . PASS ."), [pair(("a", 9, Right), ("b", 7, Left))]);
-        let insertion = |length| StructuralEffect::Insertion { chrom: "a".into(), pos: 100, length };
+        let insertion = |length| BreakendsOrInsertion::Insertion { chrom: "a".into(), pos: 100, length };
         assert_eq!(shapes(&format!("a 100 . G G{bases} . PASS .")), [insertion(Some(60))]);
         assert_eq!(shapes("a 100 . G <INS> . PASS END=100;SVLEN=60"), [insertion(Some(60))]);
         assert_eq!(shapes("a 100 . G <INS> . PASS END=100"), [insertion(None)]);
         assert_eq!(shapes(&format!("a 100 . G G{bases}[a:101[ . PASS .")), [insertion(Some(60))]);
         assert_eq!(
             shapes("a 100 . G GATTA. . PASS ."),
-            [StructuralEffect::SingleBreakend(AdjacencyEnd { chrom: "a".into(), pos: 100, side: Left })]
+            [BreakendsOrInsertion::SingleBreakend(AdjacencyEnd { chrom: "a".into(), pos: 100, side: Left })]
         );
     }
 
@@ -422,22 +431,31 @@ mod tests {
     fn duplications_and_copies_may_be_called_as_insertions() {
         let call = |pos: usize, length: usize| shapes(&format!("a {pos} . G <INS> . PASS SVLEN={length}"));
         let duplication = shapes("a 1000 . A <DUP> . PASS END=1300");
-        assert_eq!(match_structural_variants(&duplication, &call(1010, 290)), Some(StructuralMatchLevel::AsInsertion));
-        assert_eq!(match_structural_variants(&duplication, &call(1310, 290)), Some(StructuralMatchLevel::AsInsertion));
-        assert_eq!(match_structural_variants(&call(1310, 290), &duplication), Some(StructuralMatchLevel::AsInsertion));
-        assert_eq!(match_structural_variants(&duplication, &call(1150, 300)), None);
-        assert_eq!(match_structural_variants(&duplication, &call(1000, 200)), None);
+        assert_eq!(
+            compute_structural_match_level(&duplication, &call(1010, 290)),
+            Some(StructuralMatchLevel::AsInsertion)
+        );
+        assert_eq!(
+            compute_structural_match_level(&duplication, &call(1310, 290)),
+            Some(StructuralMatchLevel::AsInsertion)
+        );
+        assert_eq!(
+            compute_structural_match_level(&call(1310, 290), &duplication),
+            Some(StructuralMatchLevel::AsInsertion)
+        );
+        assert_eq!(compute_structural_match_level(&duplication, &call(1150, 300)), None);
+        assert_eq!(compute_structural_match_level(&duplication, &call(1000, 200)), None);
         let copy = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:1000]A . PASS .");
-        assert_eq!(match_structural_variants(&copy, &call(5000, 300)), Some(StructuralMatchLevel::AsInsertion));
-        assert_eq!(match_structural_variants(&copy, &call(5000, 500)), None);
+        assert_eq!(compute_structural_match_level(&copy, &call(5000, 300)), Some(StructuralMatchLevel::AsInsertion));
+        assert_eq!(compute_structural_match_level(&copy, &call(5000, 500)), None);
         let translocation = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:700]A . PASS .");
-        assert_eq!(match_structural_variants(&translocation, &call(5000, 60)), None);
+        assert_eq!(compute_structural_match_level(&translocation, &call(5000, 60)), None);
     }
 
     #[test]
     fn both_ends_must_be_near() {
         let truth = shapes("a 1000 . A <DEL> . PASS END=3000");
-        let call = |line: &str| match_structural_variants(&truth, &shapes(line));
+        let call = |line: &str| compute_structural_match_level(&truth, &shapes(line));
         assert_eq!(call("a 1050 . A <DEL> . PASS END=2950"), Some(StructuralMatchLevel::SameNotation));
         assert_eq!(call("a 1051 . A <DEL> . PASS END=3000"), None);
         assert_eq!(call("a 1000 . A <DEL> . PASS END=3060"), None);

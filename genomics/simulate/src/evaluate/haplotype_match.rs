@@ -46,7 +46,7 @@ impl GroupMember {
 
 /// Finds groups of close variants that result in the same haplotype sequence in truth and calls. `counts` selects the
 /// calls that are compared. Records whose REF differs from the genome are left out.
-pub(crate) fn match_haplotypes(
+pub(crate) fn match_records_by_haplotype_sequence(
     truth: &[VcfRecord],
     calls: &[VcfRecord],
     counts: impl Fn(&VcfRecord) -> bool,
@@ -157,7 +157,7 @@ mod tests {
     fn same(truth: &str, calls: &str) -> (Vec<usize>, Vec<usize>) {
         let genome = Genome::from_sequences(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let (truth, calls) = (vcf::parse_test_records(truth), vcf::parse_test_records(calls));
-        let found = match_haplotypes(&truth, &calls, VcfRecord::has_passed, &genome);
+        let found = match_records_by_haplotype_sequence(&truth, &calls, VcfRecord::has_passed, &genome);
         let sorted = |set: HashSet<usize>| {
             let mut list: Vec<usize> = set.into_iter().collect();
             list.sort_unstable();

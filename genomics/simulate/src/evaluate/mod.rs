@@ -13,7 +13,7 @@ mod decompose;
 mod haplotype_match;
 mod region_errors;
 mod normalise;
-mod contig_mapper;
+mod contig_to_reference;
 mod report;
 mod scores;
 mod scoring;
@@ -31,7 +31,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::genome::Genome;
-use crate::repeat_map::RepeatMap;
+use crate::repeated_kmers::RepeatedKmersOfSpans;
 use crate::variant::ContigSpan;
 
 /// Input files and options of an evaluation.
@@ -92,7 +92,7 @@ pub fn evaluate_calls(inputs: &EvaluationInputs) -> Result<EvaluationResult> {
         false
     });
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let repeats = RepeatMap::from_spans(genome, asked.into_inner(), threads);
+    let repeats = RepeatedKmersOfSpans::count_kmers_of_spans(genome, asked.into_inner(), threads);
     Ok(score(&|chrom, start, end| {
         place(chrom, start, end).is_some_and(|at| repeats.touches_repeat(at.contig, at.start, at.end))
     }))
@@ -138,7 +138,7 @@ fn map_calls_to_reference(
     let named = calls.iter().filter(strange).map(|record| record.chrom.as_str());
     let mates = calls.iter().filter_map(|record| record.alternate.split(['[', ']']).nth(1)?.rsplit_once(':'));
     let named = named.chain(mates.map(|(chrom, _)| chrom)).collect();
-    let places = contig_mapper::ContigMapper::for_named_contigs(&contigs, &named, genome);
+    let places = contig_to_reference::ContigToReferenceMapper::find_anchors_of_contigs(&contigs, &named, genome);
     let mut lost = 0;
     let of = |record: &vcf::VcfRecord| {
         let placed = if strange(&record) { places.map_record_to_reference(record) } else { Some(record.clone()) };

@@ -46,7 +46,7 @@ impl ErrorsByRegion {
     /// # Errors
     /// Returns an error if the file cannot be read, or if a line is not a BED line with a
     /// region class in column 4.
-    pub fn from_evaluation(outcome: &EvaluationResult, path: &Path) -> Result<ErrorsByRegion> {
+    pub fn count_errors_by_region(outcome: &EvaluationResult, path: &Path) -> Result<ErrorsByRegion> {
         let ask =
             |place, class, miss| EvaluatedVariant { place, class, is_miss: miss, region_classes: BTreeSet::new() };
         let calls = outcome.false_calls.iter().map(|call| ask(&call.place, call.class, false));
@@ -160,7 +160,7 @@ mod tests {
             "# about\nchr1\t10\t20\talu\nchr1\t15\t20\ttract\t0\t+\nchr1\t10\t15\talu\nchr2\t0\t1000\talu\n",
         )
         .unwrap();
-        let kinds = ErrorsByRegion::from_evaluation(&outcome(), &path).unwrap();
+        let kinds = ErrorsByRegion::count_errors_by_region(&outcome(), &path).unwrap();
         let kind = |bases, false_calls| RegionErrors { bases, false_calls, misses: [0; 3] };
         let expected = [
             ("alu", kind(Some(1015), [1, 1, 0])),
@@ -176,12 +176,12 @@ mod tests {
         for wrong in ["chr1\t10\t20\n", "chr1 10 20 alu\n", "chr1\t1x\t20\talu\n", "chr1\t20\t10\talu\n"] {
             std::fs::write(&path, format!("chr1\t1\t2\talu\n{wrong}")).unwrap();
             assert!(
-                ErrorsByRegion::from_evaluation(&outcome(), &path)
+                ErrorsByRegion::count_errors_by_region(&outcome(), &path)
                     .unwrap_err()
                     .to_string()
                     .contains("line 2: is not a BED line")
             );
         }
-        assert!(ErrorsByRegion::from_evaluation(&outcome(), &folder.path().join("none")).is_err());
+        assert!(ErrorsByRegion::count_errors_by_region(&outcome(), &folder.path().join("none")).is_err());
     }
 }

@@ -120,7 +120,7 @@ pub struct VariantPositionAndAlleles {
 }
 
 impl VariantPositionAndAlleles {
-    pub(super) fn from_record(record: &VcfRecord) -> Self {
+    pub(super) fn from_record_with_shortened_alleles(record: &VcfRecord) -> Self {
         let cut = |bases: &str| {
             if bases.len() <= 60 { bases.to_owned() } else { format!("{}...({} bp)", &bases[..20], bases.len()) }
         };

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::FilterMode;
-use super::adjacency::{self, AlleleChange, StructuralEffect, StructuralMatchLevel};
-use super::haplotype_match::{HaplotypeMatches, match_haplotypes};
+use super::adjacency::{self, AlleleChange, BreakendsOrInsertion, StructuralMatchLevel};
+use super::haplotype_match::{HaplotypeMatches, match_records_by_haplotype_sequence};
 use super::scores::{
     EvaluationResult, FalseCall, MissedVariant, UniqueOrRepeat, VariantClass, VariantPositionAndAlleles,
 };
@@ -26,7 +26,7 @@ struct SmallVariant {
 /// A structural variant: the indices of its linked records, and their effects on the sequence.
 struct StructuralEvent {
     records: Vec<usize>,
-    shapes: Vec<StructuralEffect>,
+    shapes: Vec<BreakendsOrInsertion>,
 }
 
 /// All variants of a VCF file. Records of the same structural variant are grouped.
@@ -43,7 +43,7 @@ impl ParsedVcf {
     /// or EVENT.
     pub(super) fn from_records(records: Vec<VcfRecord>, genome: Option<&Genome>) -> Self {
         let mut small = vec![];
-        let mut shapes: BTreeMap<usize, Vec<StructuralEffect>> = BTreeMap::new();
+        let mut shapes: BTreeMap<usize, Vec<BreakendsOrInsertion>> = BTreeMap::new();
         let mut by_place: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
         for (i, record) in records.iter().enumerate() {
             by_place.entry(record.chrom.clone()).or_default().push((record.pos, i));
@@ -120,7 +120,9 @@ pub(super) fn score_calls(
     in_repeat: &RepeatPredicate,
 ) -> EvaluationResult {
     let counts = |call: &VcfRecord| filters == FilterMode::All || call.has_passed();
-    let same = genome.map(|g| match_haplotypes(&truth.records, &calls.records, counts, g)).unwrap_or_default();
+    let same = genome
+        .map(|g| match_records_by_haplotype_sequence(&truth.records, &calls.records, counts, g))
+        .unwrap_or_default();
     let mut judge = CallScorer { truth, calls, germline, in_repeat, same, outcome: EvaluationResult::default() };
     judge.score_small_variants(VariantClass::Snv, filters, match_snvs);
     judge.score_small_variants(VariantClass::Indel, filters, match_indels);
@@ -237,13 +239,14 @@ impl CallScorer<'_> {
         for event in &truth.events {
             let mut best: Option<StructuralMatchLevel> = None;
             for (call, is_true) in passed.iter().zip(&mut is_true) {
-                if let Some(found) = adjacency::match_structural_variants(&event.shapes, &call.shapes) {
+                if let Some(found) = adjacency::compute_structural_match_level(&event.shapes, &call.shapes) {
                     *is_true = true;
                     best = Some(best.map_or(found, |b| b.min(found)));
                 }
             }
-            let nearly =
-                || filtered.iter().find(|c| adjacency::match_structural_variants(&event.shapes, &c.shapes).is_some());
+            let nearly = || {
+                filtered.iter().find(|c| adjacency::compute_structural_match_level(&event.shapes, &c.shapes).is_some())
+            };
             let filter = if best.is_none() { nearly() } else { None };
             self.record_truth_variant(
                 VariantClass::Sv,
@@ -261,22 +264,22 @@ impl CallScorer<'_> {
         }
         for (event, _) in passed.iter().zip(is_true).filter(|(_, is_true)| !is_true) {
             let in_germline = |g: &ParsedVcf| {
-                g.events.iter().any(|e| adjacency::match_structural_variants(&e.shapes, &event.shapes).is_some())
+                g.events.iter().any(|e| adjacency::compute_structural_match_level(&e.shapes, &event.shapes).is_some())
             };
             let repeat = event.shapes.iter().any(|s| self.is_shape_in_repeat(s));
             self.record_false_call(VariantClass::Sv, event.records[0], repeat, self.germline.is_some_and(in_germline));
         }
     }
 
-    fn is_shape_in_repeat(&self, shape: &StructuralEffect) -> bool {
+    fn is_shape_in_repeat(&self, shape: &BreakendsOrInsertion) -> bool {
         let at = |chrom: &str, cut: usize| (self.in_repeat)(chrom, cut, cut);
         let end = |e: &adjacency::AdjacencyEnd| {
             at(&e.chrom, if e.side == variant::BreakendSide::Left { e.pos } else { e.pos.saturating_sub(1) })
         };
         match shape {
-            StructuralEffect::Adjacency(ends) => ends.iter().any(end),
-            StructuralEffect::Insertion { chrom, pos, .. } => at(chrom, *pos),
-            StructuralEffect::SingleBreakend(e) => end(e),
+            BreakendsOrInsertion::Adjacency(ends) => ends.iter().any(end),
+            BreakendsOrInsertion::Insertion { chrom, pos, .. } => at(chrom, *pos),
+            BreakendsOrInsertion::SingleBreakend(e) => end(e),
         }
     }
 
@@ -292,7 +295,7 @@ impl CallScorer<'_> {
         let why = match filtered {
             Some(call) => format!("filtered: {}", call.filter),
             None => self.calls.nearest_record(record).map_or("no call".into(), |call| {
-                let place = VariantPositionAndAlleles::from_record(call);
+                let place = VariantPositionAndAlleles::from_record_with_shortened_alleles(call);
                 let VariantPositionAndAlleles { chrom, pos, reference, alternate } = place;
                 format!("not called; nearest call: {chrom}:{pos} {reference}>{alternate} {}", call.filter)
             }),
@@ -305,7 +308,7 @@ impl CallScorer<'_> {
         self.outcome.misses.push(MissedVariant {
             class,
             part,
-            place: VariantPositionAndAlleles::from_record(record),
+            place: VariantPositionAndAlleles::from_record_with_shortened_alleles(record),
             about,
             why,
         });
@@ -317,7 +320,7 @@ impl CallScorer<'_> {
         self.outcome.scores.entry((class, part)).or_default().false_positives += 1;
         let near = |side: &ParsedVcf, what: &str| {
             let VariantPositionAndAlleles { chrom, pos, reference, alternate } =
-                VariantPositionAndAlleles::from_record(side.nearest_record(record)?);
+                VariantPositionAndAlleles::from_record_with_shortened_alleles(side.nearest_record(record)?);
             Some(format!("near {what} {chrom}:{pos} {reference}>{alternate}"))
         };
         let note = if germline {
@@ -329,7 +332,7 @@ impl CallScorer<'_> {
         self.outcome.false_calls.push(FalseCall {
             class,
             part,
-            place: VariantPositionAndAlleles::from_record(record),
+            place: VariantPositionAndAlleles::from_record_with_shortened_alleles(record),
             quality,
             filter,
             note,

@@ -110,7 +110,12 @@ impl RepeatAndGapAnnotation {
 
     /// Writes the elements as BED lines sorted by position. Where elements overlap, only the one that was written last
     /// is listed. Adjacent elements of one type are one line.
-    pub(crate) fn write_bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write_elements_as_bed(
+        &self,
+        chromosome: &str,
+        length: usize,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let mut painted: Vec<Option<GenomeElement>> = vec![None; length];
         for &(part, at, n) in &self.0 {
             painted[at as usize..(at + n) as usize].fill(Some(part));
@@ -187,7 +192,7 @@ fn generate_chromosome(
     on_placed: &mut impl FnMut(GenomeElement, usize, usize),
 ) -> Vec<u8> {
     let (mut seq, isochores) = Isochores::generate_bases_and_isochores(length, rng);
-    families.place_copies(&mut seq, &isochores, rng, &mut |class, at, n| {
+    families.overwrite_with_repeat_copies(&mut seq, &isochores, rng, &mut |class, at, n| {
         on_placed(GenomeElement::Interspersed(class), at, n)
     });
     tandem_repeats::place_tandem_repeats(&mut seq, rng, &mut |at, n| on_placed(GenomeElement::TandemRepeat, at, n));
@@ -245,7 +250,7 @@ mod tests {
         let made = |seed, threads| all(seed, threads).0;
         let (genome, laid) = all(1, 1);
         let mut bed = vec![];
-        laid[2].write_bed("chr3", genome.seqs[2].len(), &mut bed).unwrap();
+        laid[2].write_elements_as_bed("chr3", genome.seqs[2].len(), &mut bed).unwrap();
         let bed = String::from_utf8(bed).unwrap();
         let mut end = 0;
         for line in bed.lines() {

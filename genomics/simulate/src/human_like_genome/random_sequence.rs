@@ -51,7 +51,7 @@ pub(super) fn draw_bases(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
 
 /// Appends a copy of `source` to `copy`, in which a substitution, insertion or deletion begins at each base with
 /// probability `divergence`.
-pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
+pub(crate) fn append_mutated_copy(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
     let mut at = 0;
     loop {
         let next = at + rng.draw_geometric(divergence).min(source.len() - at);
@@ -76,9 +76,9 @@ pub(crate) fn extend_with_mutated_copy(copy: &mut Vec<u8>, source: &[u8], diverg
 
 /// Returns a copy of `source` in which a substitution, insertion or deletion begins at each base with probability
 /// `divergence`.
-pub(crate) fn mutated_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn create_mutated_copy(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let mut copy = Vec::with_capacity(source.len() + source.len() / 16 + 16);
-    extend_with_mutated_copy(&mut copy, source, divergence, rng);
+    append_mutated_copy(&mut copy, source, divergence, rng);
     copy
 }
 
@@ -122,8 +122,8 @@ mod tests {
     fn copies_differ_as_asked() {
         let mut rng = Rng::from_seed_and_labels(2, &[]);
         let source = draw_bases(200_000, 0.4, &mut rng);
-        assert_eq!(mutated_copy(&source, 0.0, &mut rng), source);
-        let copy = mutated_copy(&source, 0.05, &mut rng);
+        assert_eq!(create_mutated_copy(&source, 0.0, &mut rng), source);
+        let copy = create_mutated_copy(&source, 0.05, &mut rng);
         assert!(copy.len().abs_diff(source.len()) < 1000);
         // A 20-mer stays unchanged with probability 0.95^20.
         let words = |seq: &[u8]| seq.windows(20).map(<[u8]>::to_vec).collect::<std::collections::HashSet<_>>();

@@ -3,7 +3,7 @@
 use genuma_reads::dna;
 
 use super::isochores::Isochores;
-use super::random_sequence::{draw_bases, draw_exponential_length, extend_with_mutated_copy, mutated_copy};
+use super::random_sequence::{append_mutated_copy, create_mutated_copy, draw_bases, draw_exponential_length};
 use crate::rng::Rng;
 
 /// Class of an interspersed repeat family.
@@ -113,7 +113,7 @@ impl RepeatFamilies {
 
     /// Overwrites random positions of the sequence with repeat copies, the oldest first; the length of the sequence
     /// does not change. Calls `on_placed` with class, position and length of each copy.
-    pub(super) fn place_copies(
+    pub(super) fn overwrite_with_repeat_copies(
         &self,
         seq: &mut [u8],
         isochores: &Isochores,
@@ -147,13 +147,13 @@ fn interpolate(low: f64, high: f64, i: usize, n: usize) -> f64 {
 fn add_alu_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
     // The right arm has 31 bases more than the left one. An A-rich linker is between them.
     let left = draw_bases(125, 0.6, rng);
-    let mut right = mutated_copy(&left, 0.15, rng);
+    let mut right = create_mutated_copy(&left, 0.15, rng);
     right.splice(60..60, draw_bases(31, 0.6, rng));
     let mut ancestor = [left.as_slice(), b"AAAAATACAAAA", right.as_slice()].concat();
     for (share, age, subfamilies) in ALU_GENERATIONS {
-        ancestor = mutated_copy(&ancestor, ALU_DIVERGENCES.0, rng);
+        ancestor = create_mutated_copy(&ancestor, ALU_DIVERGENCES.0, rng);
         for i in 0..subfamilies {
-            let consensus = mutated_copy(&ancestor, ALU_DIVERGENCES.1, rng);
+            let consensus = create_mutated_copy(&ancestor, ALU_DIVERGENCES.1, rng);
             let age = age * interpolate(1.25, 0.75, i, subfamilies);
             all.push(RepeatFamily { class: RepeatClass::Alu, consensus, age, share: share / subfamilies as f64 });
         }
@@ -164,7 +164,7 @@ fn add_l1_families(all: &mut Vec<RepeatFamily>, rng: &mut Rng) {
     let (share, young, old, subfamilies) = L1_FAMILY;
     let mut consensus = draw_bases(L1_CONSENSUS_BP, 0.42, rng);
     for i in 0..subfamilies {
-        consensus = mutated_copy(&consensus, L1_SUBFAMILY_DIVERGENCE, rng);
+        consensus = create_mutated_copy(&consensus, L1_SUBFAMILY_DIVERGENCE, rng);
         let age = interpolate(old, young, i, subfamilies);
         all.push(RepeatFamily {
             class: RepeatClass::L1,
@@ -192,10 +192,10 @@ impl RepeatFamily {
             RepeatClass::Ltr => self.draw_provirus_part(rng),
             RepeatClass::Ancient | RepeatClass::Dna => draw_fragment(whole, rng),
         };
-        extend_with_mutated_copy(copy, kept, divergence, rng);
+        append_mutated_copy(copy, kept, divergence, rng);
         if matches!(self.class, RepeatClass::Alu | RepeatClass::L1) {
             let tail = vec![b'A'; POLY_A_TAIL_BP.0 + rng.draw_below(POLY_A_TAIL_BP.1 - POLY_A_TAIL_BP.0 + 1)];
-            extend_with_mutated_copy(copy, &tail, divergence / 2.0, rng);
+            append_mutated_copy(copy, &tail, divergence / 2.0, rng);
         }
         if rng.draw_bernoulli(0.5) {
             *copy = dna::reverse_complement(copy);

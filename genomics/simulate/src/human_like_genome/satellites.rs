@@ -1,7 +1,7 @@
 //! Generates centromeric satellites: alpha satellite, which consists of higher-order repeats (HORs) of several
 //! monomers, and simple satellites.
 
-use super::random_sequence::{draw_bases, extend_with_mutated_copy, mutated_copy};
+use super::random_sequence::{append_mutated_copy, create_mutated_copy, draw_bases};
 use crate::rng::Rng;
 
 /// Length of an alpha-satellite monomer, bp.
@@ -52,11 +52,11 @@ impl AlphaMonomers {
         self.extend_with_monomers(&mut seq, flank, rng);
         while seq.len() < length - flank {
             let ((low, high), (least, most)) = BLOCK_AND_HOR_DIVERGENCE;
-            let block = mutated_copy(&row, low + (high - low) * rng.draw_unit_interval(), rng);
+            let block = create_mutated_copy(&row, low + (high - low) * rng.draw_unit_interval(), rng);
             let divergence = least + (most - least) * rng.draw_unit_interval();
             for _ in 0..HORS_PER_BLOCK.0 + rng.draw_below(HORS_PER_BLOCK.1 - HORS_PER_BLOCK.0 + 1) {
                 if seq.len() < length - flank {
-                    extend_with_mutated_copy(&mut seq, &block, divergence, rng);
+                    append_mutated_copy(&mut seq, &block, divergence, rng);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl AlphaMonomers {
     fn extend_with_monomers(&self, seq: &mut Vec<u8>, length: usize, rng: &mut Rng) {
         while seq.len() < length {
             let monomer = rng.choose_item(self.0.as_slice());
-            extend_with_mutated_copy(seq, monomer, MONOMERIC_FLANK.1, rng);
+            append_mutated_copy(seq, monomer, MONOMERIC_FLANK.1, rng);
         }
     }
 }
@@ -78,7 +78,7 @@ impl AlphaMonomers {
 /// Generates `length` bp of simple satellite.
 pub(super) fn generate_simple_satellite(length: usize, rng: &mut Rng) -> Vec<u8> {
     let pure: Vec<u8> = SIMPLE_SATELLITE.0.iter().copied().cycle().take(length + length / 16).collect();
-    let mut seq = mutated_copy(&pure, SIMPLE_SATELLITE.1, rng);
+    let mut seq = create_mutated_copy(&pure, SIMPLE_SATELLITE.1, rng);
     seq.resize(length, b'A');
     seq
 }

@@ -2,7 +2,7 @@
 
 use genuma_reads::dna;
 
-use super::random_sequence::mutated_copy;
+use super::random_sequence::create_mutated_copy;
 use crate::rng::Rng;
 
 /// Share of the genome that is overwritten with copies. Copies and their sources together are twice as much: about 5 %,
@@ -46,7 +46,7 @@ pub(crate) fn place_segmental_duplications(
         let again = !copies.is_empty() && rng.draw_bernoulli(COPY_OF_COPY_SHARE);
         let (from, start, room) = if again { *rng.choose_item(&copies) } else { random_source(seqs, rng) };
         let length = length.min(room);
-        let mut copy = mutated_copy(&seqs[from][start..start + length], divergence, rng);
+        let mut copy = create_mutated_copy(&seqs[from][start..start + length], divergence, rng);
         if rng.draw_bernoulli(0.5) {
             copy = dna::reverse_complement(&copy);
         }

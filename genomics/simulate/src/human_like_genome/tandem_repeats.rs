@@ -2,7 +2,7 @@
 
 use genuma_reads::dna;
 
-use super::random_sequence::{draw_bases, draw_exponential_length, mutated_copy};
+use super::random_sequence::{create_mutated_copy, draw_bases, draw_exponential_length};
 use crate::rng::Rng;
 
 /// A type of tandem repeat: its units, frequency and length.
@@ -64,7 +64,7 @@ pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mu
                 tract = dna::reverse_complement(&tract);
             }
             if length >= MIN_IMPERFECT_BP && rng.draw_bernoulli(IMPERFECT_REPEAT_SHARE_AND_DIVERGENCE.0) {
-                tract = mutated_copy(&tract, IMPERFECT_REPEAT_SHARE_AND_DIVERGENCE.1, rng);
+                tract = create_mutated_copy(&tract, IMPERFECT_REPEAT_SHARE_AND_DIVERGENCE.1, rng);
             }
             write(seq, &tract, rng);
         }
@@ -76,7 +76,7 @@ pub(super) fn place_tandem_repeats(seq: &mut [u8], rng: &mut Rng, on_placed: &mu
         let divergence = divergence * rng.draw_unit_interval();
         let mut tract = vec![];
         while tract.len() < length {
-            tract.extend(mutated_copy(&unit, divergence, rng));
+            tract.extend(create_mutated_copy(&unit, divergence, rng));
         }
         write(seq, &tract, rng);
     }

@@ -3,7 +3,7 @@ use std::io::Read as _;
 use genuma_reads::dna;
 
 use super::*;
-use crate::cell_genomes::haplotype_edits;
+use crate::cell_genomes::collect_haplotype_small_variants;
 use crate::evaluate::vcf;
 use crate::germline::GermlineParams;
 use crate::params::SamplePairParams;
@@ -92,7 +92,7 @@ fn names_tell_where_reads_come_from() {
     let plain = files(&wanted, 1);
     wanted.sequencing.true_positions = true;
     let told = files(&wanted, 2);
-    let genome = synthetic_genome::generate_genome(400_000, 2, None, &mut Rng::from_seed_and_labels(9, &[0]));
+    let genome = synthetic_genome::generate_synthetic_genome(400_000, 2, None, &mut Rng::from_seed_and_labels(9, &[0]));
     let (mut placed, mut all, mut close) = (0, 0, 0);
     for (before, after) in plain.iter().zip(&told).filter(|(file, _)| file.0.ends_with("fq.gz")) {
         let mate = usize::from(after.0.ends_with("_2.fq.gz"));
@@ -124,18 +124,20 @@ fn names_tell_where_reads_come_from() {
 /// A tumour without germline variants, with its genome and the chromosomes of each haplotype.
 fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
     let params = params(300_000, contigs, seed);
-    let genome = synthetic_genome::generate_genome(300_000, contigs, None, &mut Rng::from_seed_and_labels(seed, &[0]));
+    let genome =
+        synthetic_genome::generate_synthetic_genome(300_000, contigs, None, &mut Rng::from_seed_and_labels(seed, &[0]));
     let tumour = place_all_variants(&genome, &genome, &params, None).unwrap().tumour;
     let haplotypes = [0, 1].map(|h| {
-        let edits = haplotype_edits(&genome, &tumour, &[], Some(0), h);
-        let spelled = tumour.karyotypes[0][h].chromosome_sequences(&genome, &edits);
+        let edits = collect_haplotype_small_variants(&genome, &tumour, &[], Some(0), h);
+        let spelled = tumour.karyotypes[0][h].build_chromosome_sequences(&genome, &edits);
         spelled.iter().map(|sequence| sequence.bases_in_range(0..sequence.len())).collect()
     });
     (genome, tumour, haplotypes)
 }
 
 fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::VcfRecord> {
-    let repeats = RepeatMap::from_spans(genome, truth::repeat_lookup_spans(tumour, None), 1);
+    let repeats =
+        RepeatedKmersOfSpans::count_kmers_of_spans(genome, truth::list_spans_to_check_for_repeats(tumour, None), 1);
     let annotator = TruthRecordBuilder { genome, repeats: &repeats, ploidy: &tumour.ploidy };
     let sample = truth::TumourSampleComposition { purity: 1.0, patient_share: 1.0 };
     let text = truth::format_somatic_vcf(&annotator, tumour, None, sample);

@@ -98,7 +98,7 @@ fn primer_sites(
     ends: &[(GenomePosition, usize, usize)],
 ) -> Vec<PrimerSite> {
     let mut sites = vec![];
-    chromosome.origins.for_each_base_occurrence(positions, |i, at, reverse| {
+    chromosome.origins.for_each_copy_of_bases(positions, |i, at, reverse| {
         let (_, amplicon, side) = ends[i];
         sites.push(PrimerSite { amplicon, at, side, reverse });
     });

@@ -45,10 +45,10 @@ impl<'a> TargetCopies<'a> {
                 let cells = share * chromosome.copies as f64;
                 let mut here: Vec<(Range<usize>, f64)> = vec![];
                 for stretch in chromosome.origins.all_segments() {
-                    let within = targets.overlapping_targets(stretch.span);
-                    here.extend(
-                        within.map(|i| (stretch.chromosome_range(targets.spans[i]), targets.relative_efficiency[i])),
-                    );
+                    let within = targets.indices_of_overlapping_targets(stretch.span);
+                    here.extend(within.map(|i| {
+                        (stretch.chromosome_range_of_reference_span(targets.spans[i]), targets.relative_efficiency[i])
+                    }));
                 }
                 here.sort_by_key(|(image, _)| image.start);
                 let first = images.len();

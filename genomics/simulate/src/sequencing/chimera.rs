@@ -40,6 +40,6 @@ pub(super) fn make_molecule_chimeric<'a>(molecule: &mut Molecule<'a>, dna_pool: 
     let other = MoleculePart { fragment: other, reverse: rng.draw_bernoulli(0.5) };
     let mut bases = molecule.read1_strand_mut()[..cut].to_vec();
     Molecule::from_fragment(other.fragment, other.reverse, kind).append_mate_bases(0, length, &mut bases);
-    molecule.replace_sequence(bases, [Some(part.subpart(0, cut)), Some(other)]);
+    molecule.replace_bases_and_parts(bases, [Some(part.subpart(0, cut)), Some(other)]);
     true
 }

@@ -44,16 +44,16 @@ struct ContigKnots {
 }
 
 impl CoverageModel {
-    /// Draws the coverage wave of one sample. `shared` draws the part that is the same in all samples, `own` the rest.
-    /// Returns `None` if the coverage is even.
-    pub(crate) fn draw_model(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
+    /// Creates the coverage model of one sample and draws its coverage wave. `shared` draws the part of the wave that
+    /// is the same in all samples, `own` the rest. Returns `None` if the coverage is even.
+    pub(crate) fn draw_coverage_model(params: &CoverageParams, genome: &Genome, shared: Rng, own: Rng) -> Option<Self> {
         let wave = (params.unevenness > 0.0).then(|| CoverageWave::new(params.unevenness, genome, shared, own));
         (params.gc_bias > 0.0 || wave.is_some())
             .then_some(CoverageModel { gc_bias: params.gc_bias, coverage_wave: wave })
     }
 
     /// Draws whether a fragment becomes part of the library.
-    pub(crate) fn draw_keep_decision(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
+    pub(crate) fn draw_whether_fragment_is_kept(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
         let wave = self
             .coverage_wave
             .as_ref()
@@ -165,6 +165,6 @@ mod tests {
         assert!(coverage.gc_factor(10, 100) < 0.1);
         let rngs = || (Rng::from_seed_and_labels(1, &[]), Rng::from_seed_and_labels(2, &[]));
         let (shared, own) = rngs();
-        assert!(CoverageModel::draw_model(&CoverageParams::default(), &genome(), shared, own).is_none());
+        assert!(CoverageModel::draw_coverage_model(&CoverageParams::default(), &genome(), shared, own).is_none());
     }
 }

@@ -16,7 +16,7 @@ const END_DEAMINATION_FACTOR: f64 = 5.0;
 
 /// Oxidises G and deaminates C in the strand that read 1 reads. Read 1 then shows G>T and C>T, and read 2 shows C>A and
 /// G>A (Costello et al., Nucleic Acids Research 2013).
-pub(super) fn oxidise_and_deaminate(
+pub(super) fn oxidise_and_deaminate_molecule(
     molecule: &mut Molecule,
     params: &LibraryParams,
     rng: &mut Rng,

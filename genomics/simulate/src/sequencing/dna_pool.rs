@@ -145,7 +145,7 @@ pub(crate) fn draw_fragment_by_coverage<'a>(
     loop {
         let fragment = draw(rng);
         tries += 1;
-        if tries == MAX_COVERAGE_TRIES || coverage.is_none_or(|c| c.draw_keep_decision(&fragment, rng)) {
+        if tries == MAX_COVERAGE_TRIES || coverage.is_none_or(|c| c.draw_whether_fragment_is_kept(&fragment, rng)) {
             return fragment;
         }
     }

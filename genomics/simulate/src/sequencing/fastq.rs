@@ -264,7 +264,7 @@ impl<'a> BlockGenerator<'a> {
         rng: &mut Rng,
         counts: &mut ReadAndArtefactCounts,
     ) {
-        let lead = molecule.consensus_read1_strand();
+        let lead = molecule.strand_for_consensus_read1();
         // Consensus of each strand for both reads of the leading strand.
         let mut consensus: [[BaseLikelihoods; 2]; 2] = Default::default();
         for (strand, molecule_strand) in molecule.strands.iter().enumerate() {
@@ -308,7 +308,7 @@ impl<'a> BlockGenerator<'a> {
         if !self.output.true_positions {
             return String::new();
         }
-        format_read_origin(molecule.mate_placement(mate, length), self.output.contigs)
+        format_read_origin(molecule.reference_placement_of_mate(mate, length), self.output.contigs)
     }
 
     fn write_mates(&mut self, name: &str, places: &str) {

@@ -49,7 +49,7 @@ pub(super) fn fold_molecule_back(molecule: &mut Molecule, length: usize, rng: &m
         MoleculePart { fragment, reverse: !reverse }
     });
     let first = part.subpart(start, end.min(e));
-    molecule.replace_sequence(folded[start..end].to_vec(), [Some(first), second]);
+    molecule.replace_bases_and_parts(folded[start..end].to_vec(), [Some(first), second]);
     true
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let stem = dna::reverse_complement(&bases[900..915]);
         bases.splice(945..960, stem);
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference_span(ContigSpan { contig: 0, start: 0, end: 2000 }, &[], false);
+        origins.append_edited_reference_span(ContigSpan { contig: 0, start: 0, end: 2000 }, &[], false);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),
             origins,
@@ -179,7 +179,7 @@ mod tests {
             assert!(fold_molecule_back(&mut molecule, 380, &mut rng));
             assert!(molecule.len() <= 380);
             // Both mates read the same strand towards the fold.
-            let [one, two] = [0, 1].map(|mate| molecule.mate_placement(mate, MIN_FLANK_BP).unwrap());
+            let [one, two] = [0, 1].map(|mate| molecule.reference_placement_of_mate(mate, MIN_FLANK_BP).unwrap());
             assert_eq!((one.reverse, two.reverse), (reverse, reverse));
             let folded = if reverse {
                 [dna::reverse_complement(&bases[900..1130]), bases[960..1130].to_vec()].concat()
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn molecules_without_an_inverted_repeat_stay_as_they_are() {
         let mut origins = ReferenceOrigins::default();
-        origins.push_reference_span(ContigSpan { contig: 0, start: 0, end: 500 }, &[], false);
+        origins.append_edited_reference_span(ContigSpan { contig: 0, start: 0, end: 500 }, &[], false);
         let bases = b"AC".repeat(250);
         let chromosome = CellChromosome {
             sequence: ChromosomeSequence::from_bases(&bases),

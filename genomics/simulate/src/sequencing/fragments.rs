@@ -65,16 +65,16 @@ impl<'a> Fragment<'a> {
     pub(crate) fn count_gc(&self) -> usize {
         // C and G differ in one bit. Sums of bytes vectorise better than sums of larger integers.
         let few = |bases: &[u8]| usize::from(bases.iter().map(|&b| u8::from(b | 4 == b'G')).sum::<u8>());
-        let pieces = self.chromosome.sequence.iter_slices(self.start..self.end);
+        let pieces = self.chromosome.sequence.iter_slices_in_range(self.start..self.end);
         pieces.flat_map(|(bases, _)| bases.chunks(usize::from(u8::MAX))).map(few).sum()
     }
 
     /// Returns the reference placement of the first (or, if `last`, the last) `length` bases. `None` if all of them are
     /// novel, or if they span a breakpoint.
-    pub(crate) fn place_first_or_last_bases(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
+    pub(crate) fn reference_placement_of_end_bases(&self, length: usize, last: bool) -> Option<ReferencePlacement> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
-        self.chromosome.origins.reference_placement(start..start + length)
+        self.chromosome.origins.reference_placement_of_range(start..start + length)
     }
 
     /// Returns the part `start..end` of the fragment as a fragment.
@@ -83,7 +83,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Lists the names of the variants that are within the fragment.
-    pub(crate) fn carried_variants(&self) -> Vec<&'a str> {
+    pub(crate) fn list_names_of_carried_variants(&self) -> Vec<&'a str> {
         let variants = &self.chromosome.carried_variants;
         let first = variants.partition_point(|v| v.bases.start < self.start);
         let near = variants[first..].iter().take_while(|v| v.bases.start < self.end);
@@ -102,7 +102,7 @@ impl<'a> Fragment<'a> {
 
     /// Returns the reference position of the middle base; `None` if the base is novel.
     pub(crate) fn middle_reference_position(&self) -> Option<GenomePosition> {
-        self.chromosome.origins.reference_position(self.start + self.len() / 2)
+        self.chromosome.origins.reference_position_of_base(self.start + self.len() / 2)
     }
 
     /// Returns whether the first and the last base are not N.
@@ -136,7 +136,7 @@ impl<'a> ChromosomePool<'a> {
     }
 
     /// Returns the mean number of bases per cell; 0 if the pool is empty.
-    pub(crate) fn mean_cell_bases(&self) -> f64 {
+    pub(crate) fn mean_bases_per_cell(&self) -> f64 {
         self.weights.last().copied().unwrap_or(0.0)
     }
 

@@ -55,7 +55,8 @@ impl InsertSizeDistribution {
     /// Creates the distribution. In a library without adapters no insert is shorter than a read.
     pub(crate) fn insert_sizes_from_params(params: &SequencingParams) -> Self {
         let read = params.longest_read_bp();
-        let shortest = if params.library_adapter().is_some() { MIN_INSERT_BP_WITH_ADAPTERS.min(read) } else { read };
+        let shortest =
+            if params.adapter_type_in_reads().is_some() { MIN_INSERT_BP_WITH_ADAPTERS.min(read) } else { read };
         InsertSizeDistribution {
             model: params.library.insert_model,
             mean: params.insert_mean,
@@ -73,11 +74,11 @@ impl InsertSizeDistribution {
             let length = shortest + rng.draw_below(longest - shortest + 1);
             return if rng.draw_bernoulli(DIMER_SHARE) { DrawnInsert::Dimer } else { DrawnInsert::Short(length) };
         }
-        DrawnInsert::Regular(self.draw_main_distribution_length(rng))
+        DrawnInsert::Regular(self.draw_regular_insert_length_bp(rng))
     }
 
     /// Draws an insert length from the main distribution of the library, bp.
-    pub(crate) fn draw_main_distribution_length(&self, rng: &mut Rng) -> usize {
+    pub(crate) fn draw_regular_insert_length_bp(&self, rng: &mut Rng) -> usize {
         let draw = |rng: &mut Rng| match self.model {
             InsertModel::Normal => rng.draw_gaussian(self.mean, self.sd),
             InsertModel::Cfdna => cfdna::draw_cfdna_length(rng),
@@ -129,13 +130,13 @@ impl<'a> Library<'a> {
     /// Draws a molecule and adds all artefacts of library preparation to it.
     pub(crate) fn draw_molecule(&self, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) -> Molecule<'a> {
         counts.molecules += 1;
-        let Some(drawn) = self.draw_source_fragment(rng, counts) else { return Molecule::adapter_dimer() };
+        let Some(drawn) = self.draw_insert_fragment(rng, counts) else { return Molecule::new_adapter_dimer() };
         let reverse = rng.draw_bernoulli(0.5);
         self.make_molecule_with_artefacts(Some(&drawn), reverse, None, rng, counts)
     }
 
     /// Draws an insert length, and a fragment of this length from the DNA pool. Returns `None` for an adapter dimer.
-    pub(crate) fn draw_source_fragment(
+    pub(crate) fn draw_insert_fragment(
         &self,
         rng: &mut Rng,
         counts: &mut ReadAndArtefactCounts,
@@ -162,10 +163,10 @@ impl<'a> Library<'a> {
     ) -> Molecule<'a> {
         let mut molecule = match drawn {
             Some(drawn) => self.damage_strand(drawn, reverse, rng, counts),
-            None => Molecule::adapter_dimer(),
+            None => Molecule::new_adapter_dimer(),
         };
         if let Some(prefixes) = prefixes {
-            molecule.ligate_prefixes(prefixes);
+            molecule.ligate_bases_before_template(prefixes);
         }
         self.apply_pcr(&mut molecule, rng, counts);
         molecule
@@ -182,11 +183,11 @@ impl<'a> Library<'a> {
         let DrawnFragment { fragment, dna_source, captured, primers } = *drawn;
         let mut molecule = Molecule::from_fragment(fragment, reverse, dna_source);
         molecule.captured = captured;
-        damage::oxidise_and_deaminate(&mut molecule, &self.params.library, rng, counts);
+        damage::oxidise_and_deaminate_molecule(&mut molecule, &self.params.library, rng, counts);
         if let Some(recurrent) = &self.recurrent
             && dna_source == DnaSource::Patient
         {
-            recurrent.add_errors(&mut molecule, &fragment, reverse, rng, counts);
+            recurrent.add_recurrent_errors(&mut molecule, &fragment, reverse, rng, counts);
         }
         if let Some([first, last]) = primers {
             molecule.replace_ends_by_primers(if reverse { [last, first] } else { [first, last] });
@@ -203,7 +204,7 @@ impl<'a> Library<'a> {
         }
         let choice = rng.draw_unit_interval();
         if choice < fold_backs {
-            let length = self.inserts.draw_main_distribution_length(rng);
+            let length = self.inserts.draw_regular_insert_length_bp(rng);
             counts.fold_backs += u64::from(fold_molecule_back(molecule, length, rng));
         } else if choice < fold_backs + chimeras {
             counts.chimeras += u64::from(chimera::make_molecule_chimeric(molecule, &self.dna_pool, rng));
@@ -215,7 +216,7 @@ impl<'a> Library<'a> {
     fn apply_pcr(&self, molecule: &mut Molecule<'a>, rng: &mut Rng, counts: &mut ReadAndArtefactCounts) {
         if self.slippage.is_some() || self.params.machine.sequencing_slippage > 0.0 {
             let mut repeats = vec![];
-            tandem_repeats::collect_tandem_repeats(molecule.stored_bases(), &mut repeats);
+            tandem_repeats::append_tandem_repeats(molecule.bases_on_stored_strand(), &mut repeats);
             molecule.repeats = repeats;
         }
         if let Some(slippage) = &self.slippage {

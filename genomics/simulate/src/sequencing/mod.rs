@@ -46,5 +46,5 @@ pub use params::{
 pub use read_counts::ReadAndArtefactCounts;
 pub(crate) use recurrent_errors::{AffectedStrand, LibraryRecurrentErrors, RecurrentError};
 pub(crate) use sequencer::Sequencer;
-pub(crate) use umi_params::MEAN_FAMILY_SIZE_RANGE;
+pub(crate) use umi_params::ALLOWED_MEAN_FAMILY_SIZE_RANGE;
 pub use umi_params::UmiParams;

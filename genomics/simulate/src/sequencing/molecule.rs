@@ -27,9 +27,9 @@ impl<'a> MoleculePart<'a> {
 
     /// Returns the reference placement of a mate (0: read 1, 1: read 2) of `length` bases that starts at its end of the
     /// part.
-    fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
+    fn reference_placement_of_mate(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let last = self.reverse == (mate == 0);
-        let place = self.fragment.place_first_or_last_bases(length, last)?;
+        let place = self.fragment.reference_placement_of_end_bases(length, last)?;
         Some(ReferencePlacement { reverse: place.reverse ^ last, ..place })
     }
 }
@@ -72,7 +72,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Creates an adapter dimer, which has no insert.
-    pub(crate) fn adapter_dimer() -> Self {
+    pub(crate) fn new_adapter_dimer() -> Self {
         Molecule {
             bases: vec![],
             reverse: false,
@@ -101,7 +101,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Returns the stored bases: the strand that read 1 reads, or its reverse complement.
-    pub(crate) fn stored_bases(&self) -> &[u8] {
+    pub(crate) fn bases_on_stored_strand(&self) -> &[u8] {
         &self.bases
     }
 
@@ -124,7 +124,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Adds bases at both ends: those that read 1 and read 2 show before the template, such as UMIs.
-    pub(crate) fn ligate_prefixes(&mut self, [first, second]: &[Vec<u8>; 2]) {
+    pub(crate) fn ligate_bases_before_template(&mut self, [first, second]: &[Vec<u8>; 2]) {
         let strand = self.read1_strand_mut();
         strand.splice(0..0, first.iter().copied());
         strand.extend(dna::reverse_complement(second));
@@ -132,7 +132,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Replaces the bases of the molecule, and the fragments from which they come.
-    pub(crate) fn replace_sequence(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
+    pub(crate) fn replace_bases_and_parts(&mut self, bases: Vec<u8>, parts: [Option<MoleculePart<'a>>; 2]) {
         self.bases = bases;
         self.reverse = false;
         self.parts = parts;
@@ -160,7 +160,7 @@ impl<'a> Molecule<'a> {
 
     /// Returns the reference placement of a mate (0: read 1, 1: read 2) that reads `length` bases. `None` if none of
     /// these bases come from the reference, or if they span a breakpoint or the junction of two parts.
-    pub(crate) fn mate_placement(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
+    pub(crate) fn reference_placement_of_mate(&self, mate: usize, length: usize) -> Option<ReferencePlacement> {
         let from_end = |at: usize| if mate == 0 { at } else { self.bases.len().saturating_sub(at) };
         let passed = self.slips.iter().filter(|(at, _)| from_end(*at) < length);
         let gained: isize = passed.map(|(_, gained)| gained).sum();
@@ -172,6 +172,6 @@ impl<'a> Molecule<'a> {
         let part = if mate == 0 { self.parts[0] } else { self.parts[1].or(self.parts[0]) }?;
         // Beyond the junction of two parts there is another placement; beyond the ends there is none.
         let joined = self.parts[1].is_some();
-        if joined && length > part.fragment.len() { None } else { part.mate_placement(mate, length) }
+        if joined && length > part.fragment.len() { None } else { part.reference_placement_of_mate(mate, length) }
     }
 }

@@ -143,7 +143,7 @@ pub struct SequencerParams {
 
 impl SequencingParams {
     /// Returns the possible read lengths, bases. There is at least one.
-    pub fn read_lengths(&self) -> &[usize] {
+    pub fn possible_read_lengths(&self) -> &[usize] {
         if self.machine.read_lengths.is_empty() {
             std::slice::from_ref(&self.read_length)
         } else {
@@ -153,12 +153,12 @@ impl SequencingParams {
 
     /// Returns the largest possible read length, bases.
     pub(crate) fn longest_read_bp(&self) -> usize {
-        self.read_lengths().iter().copied().max().unwrap_or(self.read_length)
+        self.possible_read_lengths().iter().copied().max().unwrap_or(self.read_length)
     }
 
     /// Returns the adapters that reads may contain: those given, or else TruSeq adapters if the mean insert is shorter
     /// than a read, or with short inserts, fold-backs, amplicons or cell-free DNA. `None` if none of this applies.
-    pub(crate) fn library_adapter(&self) -> Option<AdapterType> {
+    pub(crate) fn adapter_type_in_reads(&self) -> Option<AdapterType> {
         let library = &self.library;
         let short = self.insert_mean < self.longest_read_bp() as f64;
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;

@@ -13,7 +13,7 @@ pub(crate) fn draw_umi(structure: &ReadStructure, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Returns the bases of a read before the template. `umi` must have the length that the read structure gives.
-pub(crate) fn prefix_bases(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
+pub(crate) fn build_bases_before_template(structure: &ReadStructure, umi: &[u8]) -> Vec<u8> {
     let mut umi = umi.iter();
     let base = |is_umi: bool| if is_umi { umi.next().copied().unwrap_or(b'N') } else { SKIPPED_BASE };
     let is_umi =
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn prefixes_are_spelled() {
-        assert_eq!(prefix_bases(&"3M1S+T".parse().unwrap(), b"ACG"), b"ACGT");
-        assert_eq!(prefix_bases(&"2S4M1S+T".parse().unwrap(), b"AAAA"), b"TTAAAAT");
+        assert_eq!(build_bases_before_template(&"3M1S+T".parse().unwrap(), b"ACG"), b"ACGT");
+        assert_eq!(build_bases_before_template(&"2S4M1S+T".parse().unwrap(), b"AAAA"), b"TTAAAAT");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct LibraryRecurrentErrors {
 
 impl LibraryRecurrentErrors {
     /// Draws the share of molecules in one library for each recurrent error.
-    pub(crate) fn draw_shares(places: &[RecurrentError], rng: &mut Rng) -> Self {
+    pub(crate) fn draw_molecule_shares(places: &[RecurrentError], rng: &mut Rng) -> Self {
         let shown = |place: &RecurrentError| {
             // The shift keeps the mean over libraries at the share of the site, except where the maximum limits it.
             let factor = rng.draw_gaussian(-LOG_SHARE_SD * LOG_SHARE_SD / 2.0, LOG_SHARE_SD).exp();
@@ -70,7 +70,7 @@ impl LibraryRecurrentErrors {
 
     /// Adds recurrent errors to a molecule that consists of the whole `fragment`. If `reverse` is set, read 1 reads the
     /// reverse complement of the fragment.
-    pub(crate) fn add_errors(
+    pub(crate) fn add_recurrent_errors(
         &self,
         molecule: &mut Molecule,
         fragment: &Fragment,
@@ -88,7 +88,7 @@ impl LibraryRecurrentErrors {
                 here.take_while(|p| p.position.contig == stretch.span.contig && p.position.pos < stretch.span.end)
             {
                 let at = stretch
-                    .chromosome_range(ContigSpan {
+                    .chromosome_range_of_reference_span(ContigSpan {
                         contig: place.position.contig,
                         start: place.position.pos,
                         end: place.position.pos + 1,

@@ -51,8 +51,8 @@ impl<'a> Sequencer<'a> {
         let model = |&length: &usize| QualityModel::with_error_rate(length, params.error_rate);
         Sequencer {
             params,
-            models: params.read_lengths().iter().map(model).collect(),
-            adapters: params.library_adapter().map(|kind| SampleAdapters::with_random_indices(kind, rng)),
+            models: params.possible_read_lengths().iter().map(model).collect(),
+            adapters: params.adapter_type_in_reads().map(|kind| SampleAdapters::with_random_indices(kind, rng)),
             slippage: SlippageModel::for_stage(SlippageStage::Sequencing, params.machine.sequencing_slippage),
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Sequencer<'a> {
         if homopolymer_errors > 0.0 {
             let errors = draw_homopolymer_errors(&mate.bases[..length.min(mate.bases.len())], homopolymer_errors, rng);
             counts.homopolymer_errors += errors.len() as u64;
-            errors.iter().rev().for_each(|error| error.apply_to_bases(&mut mate.bases));
+            errors.iter().rev().for_each(|error| error.apply_slip_to_bases(&mut mate.bases));
             mate.slips.extend(errors);
             mate.bases.truncate(length);
         }
@@ -166,7 +166,7 @@ impl<'a> Sequencer<'a> {
         // Apply slips from the last to the first, so that positions stay valid.
         mate.slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.repeat.start));
         for slip in &mate.slips {
-            slip.apply_to_bases(&mut mate.bases);
+            slip.apply_slip_to_bases(&mut mate.bases);
         }
         mate.bases.truncate(length);
     }

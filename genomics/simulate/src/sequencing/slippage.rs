@@ -116,12 +116,12 @@ impl SlippageModel {
         }
         slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.repeat.start));
         for slip in &slips {
-            slip.apply_to_bases(molecule.read1_strand_mut());
+            slip.apply_slip_to_bases(molecule.read1_strand_mut());
             molecule.record_slip(slip.repeat.start, slip.bases_gained());
         }
         molecule.repeats.clear();
         let strand = std::mem::take(molecule.read1_strand_mut());
-        tandem_repeats::collect_tandem_repeats(&strand, &mut molecule.repeats);
+        tandem_repeats::append_tandem_repeats(&strand, &mut molecule.repeats);
         *molecule.read1_strand_mut() = strand;
     }
 }
@@ -133,7 +133,7 @@ impl RepeatSlip {
     }
 
     /// Applies the length change to a sequence that contains the repeat.
-    pub(super) fn apply_to_bases(&self, bases: &mut Vec<u8>) {
+    pub(super) fn apply_slip_to_bases(&self, bases: &mut Vec<u8>) {
         let TandemRepeat { start, unit, .. } = self.repeat;
         let changed = unit * self.units.unsigned_abs();
         if self.units < 0 {
@@ -191,7 +191,7 @@ mod tests {
         let slipped = |units| {
             let mut bases = b"GGTACACACACACATT".to_vec();
             let slip = RepeatSlip { repeat: TandemRepeat { start: 3, end: 14, unit: 2 }, units };
-            slip.apply_to_bases(&mut bases);
+            slip.apply_slip_to_bases(&mut bases);
             assert_eq!(bases.len() as isize, 16 + slip.bases_gained());
             String::from_utf8(bases).unwrap()
         };

@@ -6,7 +6,7 @@ use super::dna_pool::DrawnFragment;
 use super::library::Library;
 use super::molecule::Molecule;
 use super::read_counts::ReadAndArtefactCounts;
-use super::read_structure::{draw_umi, prefix_bases};
+use super::read_structure::{build_bases_before_template, draw_umi};
 use super::umi_params::UmiParams;
 use crate::rng::Rng;
 use genuma_reads::ReadStructures;
@@ -43,14 +43,14 @@ impl<'a> UmiMolecule<'a> {
         counts: &mut ReadAndArtefactCounts,
     ) -> Self {
         counts.molecules += 1;
-        let fragment = library.draw_source_fragment(rng, counts);
+        let fragment = library.draw_insert_fragment(rng, counts);
         let ReadStructures(structures) = &umi.structures;
         let amplified_strand = if umi.duplex { 0 } else { rng.draw_below(2) };
         let end_umis = [0, 1].map(|end| draw_umi(&structures[end ^ amplified_strand], rng));
         let is_amplified = [0, 1].map(|strand| umi.duplex || strand == amplified_strand);
         let pairs = draw_family_sizes(umi.mean_family_size, is_amplified, rng);
         let strands = [0, 1].map(|strand| {
-            let prefix = |read: usize| prefix_bases(&structures[read], &end_umis[read ^ strand]);
+            let prefix = |read: usize| build_bases_before_template(&structures[read], &end_umis[read ^ strand]);
             let prefixes = [prefix(0), prefix(1)];
             (pairs[strand] > 0).then(|| {
                 library.make_molecule_with_artefacts(fragment.as_ref(), strand == 1, Some(&prefixes), rng, counts)
@@ -72,7 +72,7 @@ impl<'a> UmiMolecule<'a> {
 
     /// Returns the strand (0 or 1) whose read 1 becomes read 1 of the consensus. If both strands are amplified, this is
     /// the strand that begins with the lower UMI.
-    pub(super) fn consensus_read1_strand(&self) -> usize {
+    pub(super) fn strand_for_consensus_read1(&self) -> usize {
         let is_second = if self.is_duplex { self.end_umis[0] > self.end_umis[1] } else { self.pairs[1] > 0 };
         usize::from(is_second)
     }
@@ -80,7 +80,7 @@ impl<'a> UmiMolecule<'a> {
     /// Appends the row of the molecule to the table of molecules, whose columns are those of [`MOLECULE_TABLE_HEADER`].
     pub(super) fn append_table_row(&self, name: &str, contigs: &[String], out: &mut Vec<u8>) {
         let fragment = self.fragment.as_ref().map(|drawn| drawn.fragment);
-        let placement = fragment.and_then(|f| f.place_first_or_last_bases(f.len(), false));
+        let placement = fragment.and_then(|f| f.reference_placement_of_end_bases(f.len(), false));
         let mut row = name.to_owned();
         let _ = match placement {
             Some(p) => write!(row, "\t{}\t{}\t{}", contigs[p.span.contig], p.span.start + 1, p.span.end),
@@ -91,7 +91,7 @@ impl<'a> UmiMolecule<'a> {
         let [left, right] = if is_reverse { [1, 0] } else { [0, 1] };
         let umis = [left, right].map(|end| String::from_utf8_lossy(&self.end_umis[end]).into_owned());
         let umi = if umis.iter().all(|u| !u.is_empty()) { umis.join("-") } else { umis.concat() };
-        let variants = fragment.map_or(vec![], |f| f.carried_variants());
+        let variants = fragment.map_or(vec![], |f| f.list_names_of_carried_variants());
         let variants = if variants.is_empty() { ".".to_owned() } else { variants.join(",") };
         let _ = writeln!(row, "\t{umi}\t{}\t{}\t{variants}", self.pairs[left], self.pairs[right]);
         out.extend_from_slice(row.as_bytes());

@@ -5,7 +5,7 @@ use serde::Serialize;
 use genuma_reads::ReadStructures;
 
 /// Smallest and largest permitted mean family size.
-pub(crate) const MEAN_FAMILY_SIZE_RANGE: (f64, f64) = (0.1, 100.0);
+pub(crate) const ALLOWED_MEAN_FAMILY_SIZE_RANGE: (f64, f64) = (0.1, 100.0);
 
 /// Parameters of a UMI library.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::batching::template_name_in_record;
+use crate::batching::template_name_from_fastq_header;
 use crate::merge::{AlignerOutputError, read_name_to_text};
 
 /// Number of mandatory fields of a record.
@@ -36,7 +36,7 @@ impl<'a> SamRecordLine<'a> {
     ///
     /// # Errors
     /// The line is not a valid record, or names a sequence that is not in the header.
-    pub(super) fn parse_record(text: &'a [u8], sequences: &SequenceNames) -> Result<Self, AlignerOutputError> {
+    pub(super) fn parse_record(text: &'a [u8], sequences: &ReferenceSequenceNames) -> Result<Self, AlignerOutputError> {
         let wrong = |what| format_error(what, text);
         if memchr::memchr(0, text).is_some() {
             return Err(wrong("a NUL"));
@@ -77,7 +77,7 @@ impl<'a> SamRecordLine<'a> {
                 return Err(wrong(what));
             }
         }
-        Ok(SamRecordLine { name: template_name_in_record(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
+        Ok(SamRecordLine { name: template_name_from_fastq_header(name), primary: flag & NOT_PRIMARY_FLAGS == 0, text })
     }
 }
 
@@ -105,9 +105,9 @@ fn is_cigar(text: &[u8]) -> bool {
 
 /// Names of the reference sequences in a SAM header (`@SQ`, SN).
 #[derive(Debug, Default)]
-pub(super) struct SequenceNames(HashSet<Box<[u8]>>);
+pub(super) struct ReferenceSequenceNames(HashSet<Box<[u8]>>);
 
-impl SequenceNames {
+impl ReferenceSequenceNames {
     /// Parses the sequence names of a header.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl SequenceNames {
                 format: "SAM",
                 what: "it has no header with sequences (@SQ)".to_owned(),
             }),
-            false => Ok(SequenceNames(names)),
+            false => Ok(ReferenceSequenceNames(names)),
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     const GOOD: &str = "r1/1\t99\tc\t7\t60\t4M\t=\t20\t-17\tACGT\tFFFF\tNM:i:0\tXX:Z:";
 
     fn parse(text: &str) -> Result<bool, String> {
-        let sequences = SequenceNames::from_header(b"@SQ\tSN:c\tLN:9\n").map_err(|fault| fault.to_string())?;
+        let sequences = ReferenceSequenceNames::from_header(b"@SQ\tSN:c\tLN:9\n").map_err(|fault| fault.to_string())?;
         SamRecordLine::parse_record(text.as_bytes(), &sequences)
             .map(|line| line.primary)
             .map_err(|fault| fault.to_string())
@@ -180,12 +180,12 @@ mod tests {
 
     #[test]
     fn headers_have_sequences_with_names() {
-        let said = |header: &[u8]| SequenceNames::from_header(header).expect_err("no header").to_string();
+        let said = |header: &[u8]| ReferenceSequenceNames::from_header(header).expect_err("no header").to_string();
         assert!(said(b"").contains("no header with sequences"));
         assert!(said(b"@PG\tID:x\n").contains("no header with sequences"));
         assert!(said(b"@SQ\tLN:9\n").contains("without a name"));
         assert!(said(b"@SQ\tSN:\n").contains("without a name"));
         assert!(said(b"@SQ\tSN:a\n@CO\t\0\n").contains("a NUL"));
-        assert!(SequenceNames::from_header(b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:1\n@CO\tanything at all\n").is_ok());
+        assert!(ReferenceSequenceNames::from_header(b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:1\n@CO\tanything at all\n").is_ok());
     }
 }

@@ -58,10 +58,10 @@ fn instances_take_whole_nodes_in_runs() {
 #[test]
 fn second_threads_add_less() {
     let machine = crate::replay::published_servers::published_server_model("intel").unwrap();
-    assert_eq!(machine.thread_speed(0, 1.0), 1.15);
-    assert_eq!(machine.thread_speed(0, 8.0), 1.15);
-    assert!((machine.thread_speed(0, 16.0) - 1.15 * 0.65).abs() < 1e-12);
-    assert!((machine.thread_speed(0, 32.0) - 1.15 * 0.325).abs() < 1e-12);
+    assert_eq!(machine.speed_per_thread(0, 1.0), 1.15);
+    assert_eq!(machine.speed_per_thread(0, 8.0), 1.15);
+    assert!((machine.speed_per_thread(0, 16.0) - 1.15 * 0.65).abs() < 1e-12);
+    assert!((machine.speed_per_thread(0, 32.0) - 1.15 * 0.325).abs() < 1e-12);
 }
 
 #[test]

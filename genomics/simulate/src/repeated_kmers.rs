@@ -18,7 +18,7 @@ const MIN_FILTER_BITS_PER_KMER: usize = 32;
 
 /// For the k-mers of requested spans: whether they occur more than once in the genome.
 #[derive(Debug)]
-pub(crate) struct RepeatMap<'a> {
+pub(crate) struct RepeatedKmersOfSpans<'a> {
     genome: &'a Genome,
     /// For each canonical 31-mer of the requested spans: whether it occurs more than once in the genome.
     is_repeated: HashMap<u64, bool>,
@@ -58,9 +58,13 @@ impl KmerFilter {
     }
 }
 
-impl<'a> RepeatMap<'a> {
+impl<'a> RepeatedKmersOfSpans<'a> {
     /// Counts the k-mers of the given spans in the whole genome, in one pass with several threads.
-    pub(crate) fn from_spans(genome: &'a Genome, places: impl IntoIterator<Item = ContigSpan>, threads: usize) -> Self {
+    pub(crate) fn count_kmers_of_spans(
+        genome: &'a Genome,
+        places: impl IntoIterator<Item = ContigSpan>,
+        threads: usize,
+    ) -> Self {
         let mut seen: HashMap<u64, u8> = HashMap::new();
         for ContigSpan { contig, start, end } in places {
             for_each_kmer(bases_around(&genome.seqs[contig], start, end), |word| {
@@ -86,7 +90,7 @@ impl<'a> RepeatMap<'a> {
         for (word, times) in counted.into_iter().flatten() {
             seen.entry(word).and_modify(|all| *all = all.saturating_add(times));
         }
-        RepeatMap { genome, is_repeated: seen.into_iter().map(|(word, times)| (word, times > 1)).collect() }
+        RepeatedKmersOfSpans { genome, is_repeated: seen.into_iter().map(|(word, times)| (word, times > 1)).collect() }
     }
 
     /// Returns whether a 31-mer that overlaps or adjoins the bases `start..end` (0-based) of a contig occurs more than
@@ -131,13 +135,17 @@ mod tests {
         seq.splice(1500..1560, copy);
         let genome = Genome::from_sequences(vec!["a".into(), "b".into()], vec![seq, vec![b'N'; 40]]);
         for threads in [1, 2] {
-            let map = RepeatMap::from_spans(&genome, [ContigSpan { contig: 0, start: 0, end: 2000 }], threads);
+            let map = RepeatedKmersOfSpans::count_kmers_of_spans(
+                &genome,
+                [ContigSpan { contig: 0, start: 0, end: 2000 }],
+                threads,
+            );
             // A site touches the k-mers that begin up to 31 bases before it.
             let marked: Vec<usize> = (0..2000).filter(|&i| map.touches_repeat(0, i, i)).collect();
             assert_eq!(marked, (500..561).chain(1500..1561).collect::<Vec<_>>());
             assert!(map.touches_repeat(0, 530, 531) && map.touches_repeat(0, 559, 560));
             assert!(!map.touches_repeat(0, 561, 562) && !map.touches_repeat(0, 490, 491));
-            let few = RepeatMap::from_spans(
+            let few = RepeatedKmersOfSpans::count_kmers_of_spans(
                 &genome,
                 [498, 540, 700].map(|start| ContigSpan { contig: 0, start, end: start + 3 }),
                 threads,
@@ -146,6 +154,6 @@ mod tests {
                 few.touches_repeat(0, 498, 501) && few.touches_repeat(0, 541, 542) && !few.touches_repeat(0, 700, 703)
             );
         }
-        assert!(!RepeatMap::from_spans(&genome, [], 1).touches_repeat(1, 3, 4));
+        assert!(!RepeatedKmersOfSpans::count_kmers_of_spans(&genome, [], 1).touches_repeat(1, 3, 4));
     }
 }

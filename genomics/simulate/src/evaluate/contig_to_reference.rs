@@ -36,7 +36,7 @@ enum KmerOccurrence {
 }
 
 /// Converts contig positions to reference positions, by k-mers that occur once in the reference.
-pub(super) struct ContigMapper<'a> {
+pub(super) struct ContigToReferenceMapper<'a> {
     genome: &'a Genome,
     /// For each contig: its anchors, sorted by position in the contig. Only anchors on the reference sequence and
     /// strand that most anchors have are kept.
@@ -57,13 +57,13 @@ fn anchor_kmers(seq: &[u8]) -> impl Iterator<Item = (usize, u64, bool)> + '_ {
     })
 }
 
-impl<'a> ContigMapper<'a> {
+impl<'a> ContigToReferenceMapper<'a> {
     /// Creates a mapper for those contigs whose names are in `named`: finds their anchors in the reference `genome`.
-    pub(super) fn for_named_contigs(
+    pub(super) fn find_anchors_of_contigs(
         contigs: &'a Genome,
         named: &BTreeSet<&str>,
         genome: &'a Genome,
-    ) -> ContigMapper<'a> {
+    ) -> ContigToReferenceMapper<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
         // All k-mers of the contigs.
         let mut seen: HashMap<u64, KmerOccurrence> = HashMap::new();
@@ -92,7 +92,10 @@ impl<'a> ContigMapper<'a> {
             anchors.retain(|a| Some((a.reference_start.0, a.reverse)) == most);
             anchors
         };
-        ContigMapper { genome, anchors: wanted().map(|(name, seq)| (name.as_str(), anchors_of(seq))).collect() }
+        ContigToReferenceMapper {
+            genome,
+            anchors: wanted().map(|(name, seq)| (name.as_str(), anchors_of(seq))).collect(),
+        }
     }
 
     /// Returns the last anchor that ends at or before a contig position and the anchor after it, the nearer one first.
@@ -215,7 +218,8 @@ mod tests {
     fn records_come_to_where_their_contigs_lie() {
         let genome = genome();
         let contigs = contigs(&genome);
-        let places = ContigMapper::for_named_contigs(&contigs, &BTreeSet::from(["n1", "n2", "n3"]), &genome);
+        let places =
+            ContigToReferenceMapper::find_anchors_of_contigs(&contigs, &BTreeSet::from(["n1", "n2", "n3"]), &genome);
         let place = |line: &str| {
             let record = vcf::parse_test_records(line).remove(0);
             places.map_record_to_reference(&record).map(|r| {
