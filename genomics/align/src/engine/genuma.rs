@@ -129,11 +129,13 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     })?;
     let path = index_path(prefix);
     let mut file = ChecksummingWriter::create_checksummed_file(&path)?;
-    index::build_and_write_index(built, threads, |bytes| file.write_and_checksum_bytes(bytes).map_err(IndexBuildError::Write))
-        .map_err(|error| match error {
-            IndexBuildError::Write(error) => error,
-            IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
-        })?;
+    index::build_and_write_index(built, threads, |bytes| {
+        file.write_and_checksum_bytes(bytes).map_err(IndexBuildError::Write)
+    })
+    .map_err(|error| match error {
+        IndexBuildError::Write(error) => error,
+        IndexBuildError::Build(error) => Error::Reference { path: reference.into(), reason: error.to_string() },
+    })?;
     if sum()? != before {
         let reason = "changed while the index was built".into();
         return Err(Error::Reference { path: reference.into(), reason });
