@@ -487,7 +487,7 @@ fn check_inputs(
     if let Some(option) = &job.targets {
         log_target_counts(option, &option.read_targets(&reference)?);
     }
-    job.known.as_ref().map_or(Ok(()), |known| known.check_file(&reference))?;
+    job.known.as_ref().map_or(Ok(()), |known| known.check_file_start_and_index(&reference))?;
     if let Some(gff) = &job.gff {
         log_gene_counts(gff, &gff.read_genes(&reference)?);
     }
@@ -505,7 +505,7 @@ fn find_read_length_warnings(job: &CallJob) -> anyhow::Result<Vec<ResultWarning>
     let lengths = read_lengths::max_read_bp_of_first_batch_by_sample(&job.lanes)?;
     let other_lengths = lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]);
     let warn = |(sample, length): (usize, &usize)| {
-        let (name, normal) = (job.samples.display_name(sample), lengths[0]);
+        let (name, normal) = (job.samples.name_in_messages(sample), lengths[0]);
         let message = format!(
             "reads are {length} bp long in the {name} and {normal} bp in the normal: this is allowed, and calls are \
              made as usual; check that no file of another sample was given"

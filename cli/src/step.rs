@@ -246,7 +246,7 @@ fn check_inputs_unchanged(plan: &DistributedPlan, step: StepTask) -> anyhow::Res
     if step.kind == StepKind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
             lane.paths().try_for_each(|path| {
-                plan.check_input_unchanged(&plan.call.samples.display_name(lane.sample.into()), path)
+                plan.check_input_unchanged(&plan.call.samples.name_in_messages(lane.sample.into()), path)
             })?;
         }
     }

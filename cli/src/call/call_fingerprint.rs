@@ -45,7 +45,7 @@ pub(super) fn call_fingerprint(
     }
     for lane in lanes {
         for path in lane.paths() {
-            let label = samples.display_name(lane.sample.into());
+            let label = samples.name_in_messages(lane.sample.into());
             // A run that reads a pipe cannot be resumed, so the name of the pipe is enough.
             fingerprint = match lane.has_pipe() {
                 true => fingerprint.with_parameter(&label, path.display()),

@@ -101,7 +101,7 @@ impl ProvenanceInputs<'_> {
             let LaneFiles::Aligned(aligned) = &lane.files else { return Ok(None) };
             platforms.extend(aligned.read_header()?.platforms);
         }
-        Ok(choose_platform(&platforms, &self.samples.display_name(sample.into())))
+        Ok(choose_platform(&platforms, &self.samples.name_in_messages(sample.into())))
     }
 }
 

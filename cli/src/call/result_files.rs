@@ -11,7 +11,7 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::export_tables::{ExportTable, MafGeneAnnotation};
 use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
-use genuma_somatic::output::SupportingReadsOrigin;
+use genuma_somatic::output::SupportingBamHeaderContent;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
@@ -179,7 +179,7 @@ impl<'a> CallOutputs<'a> {
         add_text_file(file(TARGETS_FILE), table.map(|table| [table]), &mut set)?;
         let genome = &finished.genome;
         let settings = format_result_parameters(job);
-        let mut records = vcf_record::build_records(&finished.events, genome);
+        let mut records = vcf_record::build_vcf_records(&finished.events, genome);
         let reference =
             provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
         let mut header = vcf::format_vcf_header(&VcfHeaderContent {
@@ -190,8 +190,8 @@ impl<'a> CallOutputs<'a> {
             provenance: &job.provenance,
             has_screen: job.screen.is_some(),
         });
-        vcf::add_pair_lines(&mut header, &finished.samples, &finished.depths, &finished.sample_summaries);
-        vcf::add_warning_lines(&mut header, &warnings);
+        vcf::add_sample_pair_header_lines(&mut header, &finished.samples, &finished.depths, &finished.sample_summaries);
+        vcf::add_warning_header_lines(&mut header, &warnings);
         let mut screened_calls = Vec::new();
         if let Some(path) = &job.screen {
             screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
@@ -206,7 +206,7 @@ impl<'a> CallOutputs<'a> {
         output::write_supporting_pairs(
             &file(SUPPORTING_READS_FILE),
             finished,
-            SupportingReadsOrigin { provenance: &job.provenance, reference: &reference },
+            SupportingBamHeaderContent { provenance: &job.provenance, reference: &reference },
             &job.resources,
             &job.store.work_folder,
             &meter,
@@ -279,7 +279,7 @@ fn annotate_records(
 ) -> anyhow::Result<AnnotationSummary> {
     let genes = gff.read_genes(genome)?;
     genes.annotate_records(genome, records);
-    vcf::add_annotation_lines(header, &gff.file_name());
+    vcf::add_gene_annotation_header_lines(header, &gff.file_name());
     let bytes = fs::metadata(&gff.path).with_context(|| gff.path.display().to_string())?.len();
     Ok(genes.summarise_annotation(&gff.path, bytes, records))
 }

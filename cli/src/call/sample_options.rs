@@ -194,7 +194,7 @@ fn choose_sample_names(
         given.or_else(|| tumour.name.clone()).or_else(|| from_read_groups[1 + i].clone())
     };
     let normal = given.normal.map(str::to_owned).or_else(|| from_read_groups[0].clone());
-    Ok(SampleNames::from_names(normal, tumours.iter().enumerate().map(own)))
+    Ok(SampleNames::from_normal_and_tumour_names(normal, tumours.iter().enumerate().map(own)))
 }
 
 /// Maximum length of a sample name in characters. Chosen: sample names become parts of file names, whose length file
@@ -279,7 +279,7 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
         let samples = choose_sample_names(&lanes, names_given, &tumours, &mut warnings)?;
         let samples = match normal {
             NormalReadSource::Files(_) => samples,
-            NormalReadSource::Reference(_) => samples.without_normal(),
+            NormalReadSource::Reference(_) => samples.replace_normal_by_reference(),
         };
         for (i, name) in samples.names().iter().enumerate() {
             if samples.names()[..i].contains(name) {

@@ -8,7 +8,7 @@ use genuma_somatic::signatures::{SignatureExposures, SignatureMatrix, TargetToGe
 /// is a targeted one and there are no targets, the summary gets the reason why there is no estimate.
 pub(super) fn add_signature_exposures(matrix: &SignatureMatrix, job: &CallJob, finished: &mut FinishedCall) {
     let ratios = finished.targets.as_ref().zip(job.targets.as_ref()).map(|(found, option)| {
-        TargetToGenomeContextRatios::from_targets(
+        TargetToGenomeContextRatios::compare_targets_with_genome(
             &finished.genome,
             &found.targets,
             option.padding_bp,

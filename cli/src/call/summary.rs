@@ -132,7 +132,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
     let GenotypingResult { normal, tumour, tumours, quality, limits: _, odds: _, filters } = &record.genotype;
     let name = |chrom: usize| genome.contigs[chrom].name.clone();
     ReportedEvent {
-        id: vcf_record::event_id(record.event),
+        id: vcf_record::format_event_id(record.event),
         chrom: name(record.chrom),
         pos: record.pos as u64,
         other: record.position_of_other_end().map(|(chrom, pos)| (name(chrom), pos as u64)),
@@ -165,10 +165,10 @@ fn build_read_pileups(
     let mut by_locus: Vec<Vec<usize>> = vec![Vec::new(); ranges.loci().len()];
     (0..wanted.len()).for_each(|i| by_locus[call(i).locus].push(i));
     let mut pictures = vec![EventPileup::default(); wanted.len()];
-    ranges.for_each_range(|loci, contigs, pairs| {
+    ranges.for_each_locus_range(|loci, contigs, pairs| {
         let here: Vec<usize> = contigs.iter().map(|&c| c as usize).filter(|&c| !by_locus[c].is_empty()).collect();
         let draw = |(): &mut (), i: usize| -> Vec<EventPileup> {
-            let haplotypes = loci[here[i]].haplotypes(loci);
+            let haplotypes = loci[here[i]].haplotypes_of_contig_and_rivals(loci);
             let of_call = |&event: &usize| build_read_pileup(call(event), &loci[here[i]], &haplotypes, pairs, errors);
             by_locus[here[i]].iter().map(of_call).collect()
         };

@@ -11,7 +11,7 @@ use genuma_kmers::{CountForecast, CountParams, ExpectedKmers, MAX_PARTITIONS, mi
 use genuma_reads::ReadEstimate;
 use genuma_somatic::count::{
     CANDIDATE_KMER_BYTES_PER_REFERENCE_BASE, KMER_SKETCH_PARAMS, forecast_counting_resources,
-    packed_reads_budget_bytes, scratch_bytes_for_packed_reads,
+    packed_reads_budget_bytes, scratch_bytes_for_reads_and_kmers,
 };
 use genuma_somatic::pipeline::{CallParams, Resources};
 use serde::Serialize;
@@ -220,7 +220,7 @@ impl ForecastInput {
         if !reads_are_packed {
             forecast.advice.push(format!(
                 "with --scratch {} later passes would read packed reads instead of the input files (now {})",
-                size_format::format_bytes_as_option_value(scratch_bytes_for_packed_reads(
+                size_format::format_bytes_as_option_value(scratch_bytes_for_reads_and_kmers(
                     &self.kmer_count_params(),
                     self.num_samples,
                     &expected,

@@ -63,7 +63,7 @@ pub(crate) fn has_adjacent_substitutions(contig: &AlignedContig) -> bool {
 
 /// The change that two adjacent substitutions form together, and how many molecules of all samples show both, or only
 /// one of them.
-pub(crate) type JointChangeSupport = (Change, TwoChangeMoleculeCounts);
+pub(crate) type MergedChangeWithMoleculeCounts = (Change, TwoChangeMoleculeCounts);
 
 /// For each pair of adjacent substitutions of the contig of `loci[l]`, counts the molecules that show both, or only one
 /// of them.
@@ -72,7 +72,7 @@ pub fn count_molecules_of_adjacent_substitutions(
     loci: &[Locus],
     pairs: &[RecruitedPair],
     errors: &ErrorModel,
-) -> Vec<JointChangeSupport> {
+) -> Vec<MergedChangeWithMoleculeCounts> {
     let contig = &loci[l].contig;
     let found = adjacent_pairs(contig);
     if found.is_empty() {
@@ -92,7 +92,10 @@ pub fn count_molecules_of_adjacent_substitutions(
 /// Merges adjacent substitutions that arose in one event, in all contigs that show them. `joint_counts` has the counts
 /// of each contig; if several contigs show the same substitutions, the counts with the most molecules that show both
 /// are used.
-pub fn merge_adjacent_substitutions(loci: &mut [Locus], joint_counts: impl IntoIterator<Item = JointChangeSupport>) {
+pub fn merge_adjacent_substitutions(
+    loci: &mut [Locus],
+    joint_counts: impl IntoIterator<Item = MergedChangeWithMoleculeCounts>,
+) {
     let mut best: HashMap<Change, TwoChangeMoleculeCounts> = HashMap::new();
     for (change, shared) in joint_counts {
         let known = best.entry(change).or_insert(shared);

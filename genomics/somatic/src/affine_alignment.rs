@@ -25,7 +25,7 @@ pub struct Alignment {
 
 impl Alignment {
     /// Number of target bases in the alignment, from the first to the last aligned base.
-    pub(crate) fn target_len(&self) -> usize {
+    pub(crate) fn aligned_target_len(&self) -> usize {
         let used = |s: &AlignmentOp| match *s {
             AlignmentOp::Match(n) | AlignmentOp::Delete(n) => n as usize,
             AlignmentOp::Insert(_) => 0,
@@ -53,10 +53,10 @@ mod trace {
     pub const TRACE_STATE_MASK: u8 = 7;
     /// Flag bits, for the short and the long piece of the gap cost: the insertion extends one that is open in the cell
     /// above.
-    pub(crate) const INSERTION_EXTENDED_FLAGS: [u8; 2] = [8, 16];
+    pub(crate) const TRACE_INSERTION_EXTENDED_FLAGS: [u8; 2] = [8, 16];
     /// Flag bits, for the short and the long piece of the gap cost: the deletion extends one that is open in the cell
     /// to the left.
-    pub(crate) const DELETION_EXTENDED_FLAGS: [u8; 2] = [32, 64];
+    pub(crate) const TRACE_DELETION_EXTENDED_FLAGS: [u8; 2] = [32, 64];
 }
 
 /// Aligns all of `query` with the range of `target` that gives the highest score. Among equal scores it prefers matches
@@ -166,7 +166,7 @@ fn align_with_gaps(query: &[u8], target: &[u8], min_score: i32) -> Alignment {
                 let open = above - GAP_OPEN_COST[p] - GAP_EXTEND_COST[p];
                 let on = if j <= last { insert[p][j] - GAP_EXTEND_COST[p] } else { NEGATIVE_INFINITY };
                 if on > open {
-                    *cell |= trace::INSERTION_EXTENDED_FLAGS[p];
+                    *cell |= trace::TRACE_INSERTION_EXTENDED_FLAGS[p];
                 }
                 insert[p][j] = open.max(on);
                 if insert[p][j] > score {
@@ -178,7 +178,7 @@ fn align_with_gaps(query: &[u8], target: &[u8], min_score: i32) -> Alignment {
                     let open = best[j - 1] - GAP_OPEN_COST[p] - GAP_EXTEND_COST[p];
                     let on = delete[p] - GAP_EXTEND_COST[p];
                     if on > open {
-                        *cell |= trace::DELETION_EXTENDED_FLAGS[p];
+                        *cell |= trace::TRACE_DELETION_EXTENDED_FLAGS[p];
                     }
                     delete[p] = open.max(on);
                     if delete[p] > score {
@@ -213,7 +213,7 @@ fn trace_back(from: &[u8], width: usize, n: usize, end: usize) -> (Vec<Alignment
                 (i, j) = (i - 1, j - 1);
             }
             state @ (1 | 2) => loop {
-                let is_extended = from[i * width + j] & trace::INSERTION_EXTENDED_FLAGS[state as usize - 1] != 0;
+                let is_extended = from[i * width + j] & trace::TRACE_INSERTION_EXTENDED_FLAGS[state as usize - 1] != 0;
                 push_op(&mut ops, AlignmentOp::Insert(1));
                 i -= 1;
                 if !is_extended {
@@ -221,7 +221,7 @@ fn trace_back(from: &[u8], width: usize, n: usize, end: usize) -> (Vec<Alignment
                 }
             },
             state => loop {
-                let is_extended = from[i * width + j] & trace::DELETION_EXTENDED_FLAGS[state as usize - 3] != 0;
+                let is_extended = from[i * width + j] & trace::TRACE_DELETION_EXTENDED_FLAGS[state as usize - 3] != 0;
                 push_op(&mut ops, AlignmentOp::Delete(1));
                 j -= 1;
                 if !is_extended {

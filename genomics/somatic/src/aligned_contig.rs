@@ -145,14 +145,14 @@ impl AlignedContig {
     }
 
     /// Whether most other members of the repeat family have the contig's bases at `range`.
-    pub(crate) fn is_repeat_family_allele(&self, range: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn has_repeat_family_allele_at(&self, range: &std::ops::Range<usize>) -> bool {
         let has = |bases: std::ops::Range<usize>| self.family_alleles.contains(&bases);
         // Neighbouring substitutions may have been joined.
         has(range.clone()) || range.len() > 1 && range.clone().all(|at| has(at..at + 1))
     }
 
     /// Whether a candidate k-mer covers a base of a change whose contig range is `at`, or a base next to it.
-    pub(crate) fn touches_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
+    pub(crate) fn range_touches_candidate_kmer(&self, at: &std::ops::Range<usize>) -> bool {
         is_novel_range(&self.novel, at)
     }
 
@@ -176,7 +176,7 @@ fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
 /// Aligns a contig with the genome, starting from the hits of the mapper, and finds its changes.
 pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
     let segments = select_segments(contig, hits, genome);
-    if let Some(window) = OriginWindow::around_segments(&segments, contig.seq.len(), genome) {
+    if let Some(window) = OriginWindow::for_segments_near_origin(&segments, contig.seq.len(), genome) {
         let hits = window.convert_hits_to_window(hits);
         let aligned = align_segments(contig, &hits, select_segments(contig, &hits, &window.genome), &window.genome);
         if let Some(aligned) = aligned.convert_from_window(&window) {
@@ -204,17 +204,17 @@ fn align_segments(contig: &Contig, hits: &[Hit], segments: Vec<ContigSegment>, g
     if flipped {
         oriented.novel.reverse();
         oriented.quality_sums.reverse();
-        oriented.segments = oriented.segments.iter().map(|p| p.reverse_complemented(len)).collect();
+        oriented.segments = oriented.segments.iter().map(|p| p.in_reverse_complement_coordinates(len)).collect();
         oriented.segments.sort_by_key(|p| (p.query.0, p.query.1));
     }
-    oriented.detect_inversions();
+    oriented.insert_segments_of_inversions();
     let (contig_changes, ends, explanations) = oriented.find_changes();
     let family_alleles = oriented.find_repeat_family_alleles(&contig_changes, hits, flipped);
     AlignedContig { explanations, ..oriented.add_genome_flanks(contig_changes, ends, family_alleles) }
 }
 
 /// The changes of a contig, each with its range on the contig.
-pub(crate) fn changes_with_ranges(
+pub(crate) fn changes_with_contig_ranges(
     changes: &[ContigChange],
 ) -> impl ExactSizeIterator<Item = (&Change, &std::ops::Range<usize>)> {
     changes.iter().map(|found| (&found.change, &found.contig_range))
@@ -229,11 +229,12 @@ impl OrientedContig<'_> {
             Some(whole) => (ExplanationMethod::WholeAlignment, whole),
             None => (ExplanationMethod::Segments, self.changes_of_segments(&first, &last)),
         };
-        let explanation =
-            |kind, changes: &[ContigChange]| Explanation::from_changes(kind, &self.seq, changes_with_ranges(changes));
+        let explanation = |kind, changes: &[ContigChange]| {
+            Explanation::from_changes(kind, &self.seq, changes_with_contig_ranges(changes))
+        };
         let mut explanations = vec![explanation(kind, &explained.0)];
         explanations[0].cost += self.cost_of_short_unaligned_ends(&explained.1);
-        let (mut found, ends) = match self.explain_by_copies(explanations[0].cost) {
+        let (mut found, ends) = match self.explain_by_nearby_copies(explanations[0].cost) {
             Some(copies) => {
                 let by_copies = explanation(ExplanationMethod::NearbyCopies, &copies.0);
                 if by_copies.cost < explanations[0].cost {
@@ -326,10 +327,16 @@ impl OrientedContig<'_> {
     ) -> AlignedContig {
         let (first, last) = (&first, &last);
         let len = self.seq.len();
-        let before =
-            if first.query.0 <= MAX_UNALIGNED_END_BASES { self.genome_bases_before(first, 0) } else { Vec::new() };
-        let after =
-            if len - last.query.1 <= MAX_UNALIGNED_END_BASES { self.genome_bases_after(last, len) } else { Vec::new() };
+        let before = if first.query.0 <= MAX_UNALIGNED_END_BASES {
+            self.extrapolate_genome_bases_before(first, 0)
+        } else {
+            Vec::new()
+        };
+        let after = if len - last.query.1 <= MAX_UNALIGNED_END_BASES {
+            self.extrapolate_genome_bases_after(last, len)
+        } else {
+            Vec::new()
+        };
         let pad = before.len();
         let contig_changes = contig_changes
             .into_iter()
@@ -351,7 +358,7 @@ impl OrientedContig<'_> {
         let mut weight = vec![0; pad + len + after.len()];
         weight[pad..pad + len].copy_from_slice(&self.quality_sums);
         let diagonal = |segment: &ContigSegment, end: SegmentEnd| {
-            segment.forward.then(|| (segment.chrom, segment.extrapolated_position(pad, end) - 2 * pad as i64))
+            segment.forward.then(|| (segment.chrom, segment.extrapolate_genome_position(pad, end) - 2 * pad as i64))
         };
         AlignedContig {
             seq: [&before[..], &self.seq, &after[..]].concat(),
@@ -427,7 +434,7 @@ impl OrientedContig<'_> {
         let found = self.changes_of_alignment(&alignment, region, bases, (0, self.seq.len()), mapq, false);
         let from = start + alignment.start;
         let query = (0, self.seq.len());
-        let whole = ContigSegment { query, target: (from, from + alignment.target_len()), mapq, ..*first };
+        let whole = ContigSegment { query, target: (from, from + alignment.aligned_target_len()), mapq, ..*first };
         Some((found, [whole, whole]))
     }
 

@@ -72,7 +72,7 @@ pub const MIN_CONTIG_PAIRS: usize = 2;
 
 /// Contigs of one or more groups, with counts of skipped stacks and reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AssemblyResult {
+pub struct AssembledContigs {
     /// Contigs. Those of one group are sorted by the number of reads with their seed, the highest first; with several
     /// tumours, contigs of single tumours follow.
     pub contigs: Vec<Contig>,
@@ -86,11 +86,11 @@ pub struct AssemblyResult {
     pub skipped_reads: u64,
 }
 
-impl AssemblyResult {
+impl AssembledContigs {
     /// Appends the contigs of another group and adds its counts.
     pub fn add_group_result(
         &mut self,
-        AssemblyResult { mut contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep }: AssemblyResult,
+        AssembledContigs { mut contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep }: AssembledContigs,
     ) {
         self.contigs.append(&mut contigs);
         self.stacks_with_few_pairs += few;
@@ -244,7 +244,7 @@ impl<'a> GroupReads<'a> {
 /// Assembles the contigs of one group, sorted by the number of reads with their seed. `branching` says for each k-mer,
 /// by k-mer rank, whether it is a branching k-mer. Only branching k-mers are seeds, because a contig without one shows
 /// no change.
-pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssemblyResult {
+pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[bool]) -> AssembledContigs {
     let group = GroupReads::new(group, labelled);
     let kmers = group.reads_by_kmer.len();
     let is_branching = |&n: &u32| branching[group.reads_by_kmer[n as usize].1.rank as usize];
@@ -254,7 +254,7 @@ pub fn assemble_group(group: &[u32], labelled: &[LabelledPair], branching: &[boo
     let stacked = vec![false; group.members.len()];
     let mut anchors =
         KmerAnchors { by_number: vec![None; kmers], kmer_queue: Vec::new(), is_stacked: stacked, skipped_reads: 0 };
-    let mut assembled = AssemblyResult { skipped_reads: group.skipped_reads, ..AssemblyResult::default() };
+    let mut assembled = AssembledContigs { skipped_reads: group.skipped_reads, ..AssembledContigs::default() };
     for seed in seeds {
         if used[seed as usize] || group.reads_with_kmer(seed).len() < MIN_CONTIG_PAIRS {
             continue;
@@ -282,7 +282,7 @@ impl GroupReads<'_> {
     ) -> Result<Contig, StackRejectReason> {
         let stacked_reads = self.stack_reads(seed, used, anchors);
         let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
-        let all = StackConsensus::from_stack(stacked_reads.iter().collect());
+        let all = StackConsensus::stack_agreeing_reads(stacked_reads.iter().collect());
         let seed_consensus = read(&all);
         // The sequence that begins here may occur at other loci too, such as bases that both sides of a translocation
         // have. Then reads of all loci meet in it and may outnumber those of this locus.
@@ -292,10 +292,12 @@ impl GroupReads<'_> {
             }
             seed_consensus => {
                 let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
-                let stack: Vec<(i32, &OwnedRead)> = stacked_reads.iter().map(StackedRead::start_and_read).collect();
+                let stack: Vec<(i32, &OwnedRead)> =
+                    stacked_reads.iter().map(StackedRead::first_column_and_read).collect();
                 let span = self.reads_by_kmer[seed as usize].1.span as i32;
                 let own = branch_points::select_reads_of_seed_locus(&stack, has_seed, &(0..span));
-                let mut own = StackConsensus::from_stack(own.into_iter().map(|i| &stacked_reads[i]).collect());
+                let mut own =
+                    StackConsensus::stack_agreeing_reads(own.into_iter().map(|i| &stacked_reads[i]).collect());
                 let cut = read(&own)
                     .filter(|own_consensus| {
                         seed_consensus.is_some() || own_consensus.is_seed_at_border_of_repeat(&stacked_reads, &own)
@@ -303,7 +305,7 @@ impl GroupReads<'_> {
                     .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
                 match (cut, seed_consensus) {
                     (Some(cut), _) => {
-                        own.keep_reads_in_range(&cut.range, span);
+                        own.keep_reads_overlapping_range(&cut.range, span);
                         (own, cut)
                     }
                     (None, Some(seed_consensus)) => (all, seed_consensus),
@@ -362,8 +364,12 @@ impl GroupReads<'_> {
         };
         let seeds = window(seed).filter(|_| !stack.is_empty())?;
         let range = columns.trusted_columns(seeds.start, seeds.len());
-        let range =
-            columns.limit_to_spanned_columns(range, seeds.clone(), consensus, stack.iter().map(|s| s.start_and_read()));
+        let range = columns.limit_range_to_spanned_columns(
+            range,
+            seeds.clone(),
+            consensus,
+            stack.iter().map(|s| s.first_column_and_read()),
+        );
         let within = |w: &Range<usize>| w.start >= range.start && w.end <= range.end;
         let on = |&number: &u32| Some((number, window(number).filter(within)?));
         let windows = anchors.kmer_queue.iter().filter_map(on).collect();

@@ -38,11 +38,13 @@ pub(crate) fn select_reads_of_seed_locus(
     };
     others.sort_by_key(|i| (from_seed(i), *i));
     let mut columns = GaplessStack::empty_with_columns_for_reads(reads.iter().copied());
-    selected.iter().for_each(|&i| columns.add_read(reads[i].0, reads[i].1));
+    selected.iter().for_each(|&i| columns.add_votes_of_read(reads[i].0, reads[i].1));
     for i in others {
         let (at, read) = reads[i];
-        if columns.overlap_bp(at, read) >= MIN_OVERLAP_BP && columns.agrees_with_majority(at, read) {
-            columns.add_read(at, read);
+        if columns.num_bases_in_covered_columns(at, read) >= MIN_OVERLAP_BP
+            && columns.read_agrees_with_majority(at, read)
+        {
+            columns.add_votes_of_read(at, read);
             selected.push(i);
         }
     }
@@ -65,7 +67,7 @@ pub(crate) struct BranchPoints {
 impl BranchPoints {
     /// Finds the branch points. `start` is the stack coordinate of the first base of `consensus`; `seed` is the range
     /// of the seed in the consensus.
-    pub(crate) fn from_reads<'a>(
+    pub(crate) fn find_branch_points<'a>(
         reads: impl Iterator<Item = (i32, &'a OwnedRead)>,
         start: i32,
         consensus: &[u8],

@@ -16,7 +16,7 @@ use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
-use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_yield_alleles_or_errors};
+use crate::tumour_alleles::{TumourAlleleCollector, TumourAlleles, may_root_yield_alleles_or_errors};
 
 /// A candidate k-mer of a tumour: a k-mer that the tumour has and the normal lacks, or has much less often. Its root
 /// consists of its k−2 middle bases.
@@ -46,7 +46,7 @@ pub struct CandidateKmer {
 pub const POOLED_SELECTOR_NUMBER: u8 = 0;
 
 /// Groups candidates with the same k-mer. The candidates must be sorted.
-pub(crate) fn group_by_kmer(candidates: &[CandidateKmer]) -> impl Iterator<Item = &[CandidateKmer]> {
+pub(crate) fn group_candidates_by_kmer(candidates: &[CandidateKmer]) -> impl Iterator<Item = &[CandidateKmer]> {
     candidates.chunk_by(|a, b| a.kmer == b.kmer)
 }
 
@@ -64,7 +64,7 @@ impl CandidateKmer {
 
     /// Whether this is a branching k-mer that is rare enough to be a sequencing error. It is then used only if enough
     /// of its occurrences have high base quality.
-    pub fn needs_high_quality(&self) -> bool {
+    pub fn needs_high_quality_bases(&self) -> bool {
         self.is_branching()
             && f64::from(self.tumour_count) < min_count_above_errors_at_depth(f64::from(self.root_depth))
     }
@@ -74,16 +74,16 @@ impl CandidateKmer {
 const MIN_REPEAT_DEPTH_RATIO: f64 = 3.0;
 
 /// Maximum probability that a read has one given wrong base at a position, if the base has quality
-/// [`HIGH_BASE_QUALITY`] or more. Empirical.
+/// [`MIN_HIGH_BASE_QUALITY`] or more. Empirical.
 const MAX_HIGH_QUALITY_ERROR_RATE: f64 = MAX_RATE_OF_SPECIFIC_WRONG_BASE / 5.0;
 /// Minimum Phred quality of a base that counts as high quality.
-pub const HIGH_BASE_QUALITY: u8 = 30;
+pub const MIN_HIGH_BASE_QUALITY: u8 = 30;
 /// Minimum number of molecules with high-quality bases that support a candidate whose count alone is too low, if no
 /// error rate was measured. Empirical.
 const MIN_HIGH_QUALITY_COUNT: f64 = 4.0;
 
-/// Minimum number of occurrences of a k-mer with bases of quality [`HIGH_BASE_QUALITY`] or more that sequencing errors
-/// do not explain. `depth` is the number of occurrences of the root in the tumour, `error_rate` the measured
+/// Minimum number of occurrences of a k-mer with bases of quality [`MIN_HIGH_BASE_QUALITY`] or more that sequencing
+/// errors do not explain. `depth` is the number of occurrences of the root in the tumour, `error_rate` the measured
 /// probability of one given wrong base of good quality, if the tumour is deep enough to measure it.
 pub(crate) fn min_high_quality_count_above_errors(depth: f64, error_rate: Option<f64>) -> f64 {
     match error_rate {
@@ -213,7 +213,7 @@ impl CandidateSelector {
     }
 
     /// Number of novel k-mers found, including those above the limit, which were not output.
-    pub fn num_novel_candidates(&self) -> u64 {
+    pub fn num_novel_candidates_found(&self) -> u64 {
         self.novel_candidates.load(Relaxed)
     }
 
@@ -226,14 +226,14 @@ impl CandidateSelector {
 
     /// Alleles that the tumour clearly has, with their counts in the normal. Empty for the pooled selector.
     pub fn tumour_alleles(&self) -> TumourAlleles {
-        self.tumour_alleles.collected_alleles()
+        self.tumour_alleles.merge_collected_alleles()
     }
 
     /// Appends the candidate k-mers of a root: k-mers that are frequent enough in the tumour and that the normal lacks,
     /// except for occurrences that contamination or tumour cells in the normal explain. Palindromic k-mers are skipped:
     /// without a direction they cannot anchor a read.
-    pub fn select_from_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
-        self.select_from_root_counts(root, |counts| *counts, candidates);
+    pub fn append_candidates_of_root(&self, root: &RootCounters, candidates: &mut Vec<CandidateKmer>) {
+        self.append_candidates_in_viewed_samples(root, |counts| *counts, candidates);
     }
 
     /// Maximum count of a k-mer in a normal without tumour cells, allowing for slight contamination.
@@ -273,7 +273,7 @@ impl CandidateSelector {
 
     /// Appends the candidate k-mers of a root with counters for `S` samples. `view` converts the counts of all samples
     /// into those of the normal and of this selector's tumours.
-    pub(crate) fn select_from_root_counts<const S: usize>(
+    pub(crate) fn append_candidates_in_viewed_samples<const S: usize>(
         &self,
         root: &RootCounters<S>,
         view: impl Fn(&[u32; S]) -> [u32; 2],
@@ -333,7 +333,7 @@ impl CandidateSelector {
         }
         let each = || root.counts.iter().map(&view);
         if self.number != POOLED_SELECTOR_NUMBER
-            && may_yield_alleles_or_errors(root.root, each, [root_in_normal, root_in_tumour])
+            && may_root_yield_alleles_or_errors(root.root, each, [root_in_normal, root_in_tumour])
         {
             let counts = root.counts.each_ref().map(&view);
             self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);
@@ -367,7 +367,7 @@ pub struct KmerDepths {
 
 impl KmerDepths {
     /// Estimates the depth of each sample as the highest peak of its spectrum above the error k-mers.
-    pub fn from_spectra(spectra: &[Vec<u64>]) -> KmerDepths {
+    pub fn estimate_depths_from_spectra(spectra: &[Vec<u64>]) -> KmerDepths {
         let kmer = spectra.iter().map(|spectrum| main_peak_depth(spectrum)).collect();
         let weigh = |range: &[u64]| -> u64 { range.iter().zip(0u64..).map(|(n, m)| m * n).sum() };
         let tumours = spectra.iter().skip(TUMOUR_SAMPLE.into());
@@ -380,7 +380,7 @@ impl KmerDepths {
 
 /// Median depth of the k-mers of a sample without error k-mers, weighted by their occurrences. Also valid for targeted
 /// panels, whose spectrum has no single peak. 0 for an empty spectrum.
-pub fn median_kmer_depth(spectrum: &[u64]) -> f64 {
+pub fn median_kmer_depth_of_spectrum(spectrum: &[u64]) -> f64 {
     let from = error_valley(spectrum);
     let mass = |m: usize| m as u64 * spectrum[m];
     let total: u64 = (from..spectrum.len()).map(mass).sum();

@@ -49,10 +49,14 @@ impl CandidateSelectors {
 
     /// Appends the candidate k-mers of each selector at a root; a k-mer that several tumours show is appended for each
     /// of them. The pooled selector adds only k-mers that no single tumour clearly shows.
-    pub fn select_from_root<const S: usize>(&self, root: &RootCounters<S>, candidates: &mut Vec<CandidateKmer>) {
+    pub fn append_candidates_of_root<const S: usize>(
+        &self,
+        root: &RootCounters<S>,
+        candidates: &mut Vec<CandidateKmer>,
+    ) {
         let len_before = candidates.len();
         for (tumour, selector) in (usize::from(TUMOUR_SAMPLE)..).zip(&self.per_tumour) {
-            selector.select_from_root_counts(
+            selector.append_candidates_in_viewed_samples(
                 root,
                 |counts| [counts[usize::from(NORMAL_SAMPLE)], counts[tumour]],
                 candidates,
@@ -64,11 +68,11 @@ impl CandidateSelectors {
             let (normal, tumours) = counts.split_at(TUMOUR_SAMPLE.into());
             [normal[0], tumours.iter().fold(0, |sum: u32, &n| sum.saturating_add(n))]
         };
-        pooled.select_from_root_counts(root, sum, candidates);
+        pooled.append_candidates_in_viewed_samples(root, sum, candidates);
         let mut kept = len_before_pooled;
         for at in len_before_pooled..candidates.len() {
             let candidate = candidates[at];
-            let clear = |own: &CandidateKmer| own.kmer == candidate.kmer && !own.needs_high_quality();
+            let clear = |own: &CandidateKmer| own.kmer == candidate.kmer && !own.needs_high_quality_bases();
             if !candidates[len_before..len_before_pooled].iter().any(clear) {
                 candidates[kept] = candidate;
                 kept += 1;
@@ -79,8 +83,8 @@ impl CandidateSelectors {
 
     /// Number of novel k-mers that the selectors of single tumours found, including those above their limits, which
     /// were not output.
-    pub fn num_novel_candidates(&self) -> u64 {
-        self.per_tumour.iter().map(CandidateSelector::num_novel_candidates).sum()
+    pub fn num_novel_candidates_found(&self) -> u64 {
+        self.per_tumour.iter().map(CandidateSelector::num_novel_candidates_found).sum()
     }
 
     /// For each tumour the alleles that it clearly has, with their counts in the normal.

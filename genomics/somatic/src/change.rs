@@ -62,15 +62,15 @@ pub enum Change {
 
 /// Minimum size in bp of a structural variant; smaller insertions and deletions are indels (50 bp by convention). A
 /// larger value reports more changes as indels.
-pub const MIN_STRUCTURAL_BP: usize = 50;
+pub const MIN_STRUCTURAL_VARIANT_BP: usize = 50;
 /// Maximum distance in bp of two breakends that count as the same: the alignment may shift them in repeated flanks.
 pub(crate) const MAX_SAME_BREAKEND_DISTANCE_BP: usize = 15;
 
-/// Whether a change is an SNV, an MNV, or an indel shorter than [`MIN_STRUCTURAL_BP`].
+/// Whether a change is an SNV, an MNV, or an indel shorter than [`MIN_STRUCTURAL_VARIANT_BP`].
 pub(crate) fn is_small_variant(change: &Change) -> bool {
     match change {
         Change::Allele { reference, alternative, .. } => {
-            reference.len().abs_diff(alternative.len()) < MIN_STRUCTURAL_BP
+            reference.len().abs_diff(alternative.len()) < MIN_STRUCTURAL_VARIANT_BP
         }
         _ => false,
     }
@@ -82,10 +82,10 @@ pub(crate) fn is_substitution(change: &Change) -> bool {
 }
 
 /// Positions that a change affects (chromosome index, 0-based position): both ends of a junction or of a deletion of at
-/// least [`MIN_STRUCTURAL_BP`] bases, the breakend of novel sequence, the first position of any other allele.
-pub(crate) fn affected_positions(change: &Change) -> Vec<(usize, usize)> {
+/// least [`MIN_STRUCTURAL_VARIANT_BP`] bases, the breakend of novel sequence, the first position of any other allele.
+pub(crate) fn positions_of_change_ends(change: &Change) -> Vec<(usize, usize)> {
     match change {
-        Change::Allele { chrom, pos, reference, .. } if reference.len() > MIN_STRUCTURAL_BP => {
+        Change::Allele { chrom, pos, reference, .. } if reference.len() > MIN_STRUCTURAL_VARIANT_BP => {
             vec![(*chrom, *pos), (*chrom, pos + reference.len())]
         }
         Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
@@ -101,9 +101,9 @@ pub(crate) fn is_on_target(change: &Change, targets: &Targets, padding_bp: usize
         Change::Allele { chrom, pos, reference, .. } if is_small_variant(change) => {
             targets.overlaps(*chrom, *pos, pos + reference.len().max(1), padding_bp)
         }
-        _ => {
-            affected_positions(change).into_iter().any(|(chrom, pos)| targets.overlaps(chrom, pos, pos + 1, padding_bp))
-        }
+        _ => positions_of_change_ends(change)
+            .into_iter()
+            .any(|(chrom, pos)| targets.overlaps(chrom, pos, pos + 1, padding_bp)),
     }
 }
 
@@ -123,12 +123,12 @@ pub(crate) fn are_breakends_near(a: &Breakend, b: &Breakend, within: usize) -> b
 
 /// Whether two changes are equal, or are junctions or novel ends with the same breakends within
 /// [`MAX_SAME_BREAKEND_DISTANCE_BP`].
-pub(crate) fn is_same_change(a: &Change, b: &Change) -> bool {
-    a == b || is_same_breakpoint(a, b)
+pub(crate) fn are_changes_equal_within_tolerance(a: &Change, b: &Change) -> bool {
+    a == b || are_breakends_equal_within_tolerance(a, b)
 }
 
 /// Whether two junctions, or two novel ends, have the same breakends within [`MAX_SAME_BREAKEND_DISTANCE_BP`].
-pub(crate) fn is_same_breakpoint(a: &Change, b: &Change) -> bool {
+pub(crate) fn are_breakends_equal_within_tolerance(a: &Change, b: &Change) -> bool {
     match (a, b) {
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
             x.iter().zip(y).all(|(x, y)| are_breakends_near(x, y, MAX_SAME_BREAKEND_DISTANCE_BP) && x.side == y.side)
@@ -169,9 +169,9 @@ pub fn left_align_allele(genome: &[u8], pos: usize, reference: &[u8], alternativ
     (pos + shared, r[shared..].to_vec(), a[shared..].to_vec())
 }
 
-/// Converts a junction that deletes or tandemly duplicates fewer than [`MIN_STRUCTURAL_BP`] bases to the equivalent
-/// small variant; `None` for all other changes.
-pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> Option<Change> {
+/// Converts a junction that deletes or tandemly duplicates fewer than [`MIN_STRUCTURAL_VARIANT_BP`] bases to the
+/// equivalent small variant; `None` for all other changes.
+pub(crate) fn convert_short_junction_to_allele(change: &Change, genome: &Reference) -> Option<Change> {
     let Change::Junction { ends: [first, second], inserted, .. } = change else { return None };
     if first.chrom != second.chrom {
         return None;
@@ -188,7 +188,7 @@ pub(crate) fn short_junction_as_allele(change: &Change, genome: &Reference) -> O
         }
         _ => return None,
     };
-    if deleted.len().max(added.len()) >= MIN_STRUCTURAL_BP {
+    if deleted.len().max(added.len()) >= MIN_STRUCTURAL_VARIANT_BP {
         return None;
     }
     let before = bases(anchor..anchor + 1)?;
@@ -208,7 +208,10 @@ mod tests {
         let genome = Reference::from_contigs(vec![Contig { name: "c".into(), seq }]);
         let junction = |a: (usize, RetainedSide), b: (usize, RetainedSide), inserted: &[u8]| {
             let ends = [a, b].map(|(pos, side)| Breakend { chrom: 0, pos, side });
-            short_junction_as_allele(&Change::Junction { ends, inserted: inserted.to_vec(), homology: 0 }, &genome)
+            convert_short_junction_to_allele(
+                &Change::Junction { ends, inserted: inserted.to_vec(), homology: 0 },
+                &genome,
+            )
         };
         let allele = |pos, r: &[u8], a: &[u8]| {
             Some(Change::Allele { chrom: 0, pos, reference: r.to_vec(), alternative: a.to_vec() })

@@ -32,7 +32,11 @@ pub(crate) struct OriginWindow {
 impl OriginWindow {
     /// The window for a contig of `len` bases with these segments. `None` unless all segments are near the origin of
     /// one circular sequence and at least one may continue beyond the origin.
-    pub(crate) fn around_segments(segments: &[ContigSegment], len: usize, genome: &Reference) -> Option<OriginWindow> {
+    pub(crate) fn for_segments_near_origin(
+        segments: &[ContigSegment],
+        len: usize,
+        genome: &Reference,
+    ) -> Option<OriginWindow> {
         let chrom = segments.first()?.chrom;
         if !genome.is_circular(chrom) {
             return None;

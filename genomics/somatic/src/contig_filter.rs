@@ -2,7 +2,7 @@
 
 use crate::aligned_contig::AlignedContig;
 use crate::event::CallThresholds;
-use crate::evidence::error_frequency;
+use crate::evidence::error_frequency_by_kind_of_change;
 use crate::fold_back::is_fold_back_artefact_of_few_pairs;
 use crate::genotype::ErrorFrequency;
 
@@ -31,7 +31,7 @@ impl RejectReason {
         pairs: usize,
         thresholds: &CallThresholds,
     ) -> Option<RejectReason> {
-        let common = |f: usize| error_frequency(contig, f) == ErrorFrequency::Common;
+        let common = |f: usize| error_frequency_by_kind_of_change(contig, f) == ErrorFrequency::Common;
         if contig.changes.is_empty() {
             Some(RejectReason::NoChange)
         } else if !contig.has_change_with_good_bases() {

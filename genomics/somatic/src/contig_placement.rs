@@ -91,16 +91,16 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
         one.reject_reason = RejectReason::find_reject_reason(&one.contig, one.num_pairs, thresholds);
         one.reject_reason.into_iter().for_each(|why| left_out[why as usize] += 1);
     }
-    ledger.add_produced("place", "contigs without a position on the reference", nowhere);
+    ledger.append_produced_line("place", "contigs without a position on the reference", nowhere);
     if nowhere_in_normal > 0 {
-        ledger.add_produced("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, nowhere_in_normal);
+        ledger.append_produced_line("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, nowhere_in_normal);
     }
-    ledger.add_skipped(
+    ledger.append_skipped_line(
         "place",
         "contigs with a part that occurs too often in the reference to be searched",
         num_repetitive_sequences,
     );
-    ledger.add_skipped(
+    ledger.append_skipped_line(
         "place",
         "contigs with a part for which only the best positions were kept",
         sequences_with_dropped_hits,
@@ -108,7 +108,7 @@ pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledge
     RejectReason::ALL_REJECT_REASONS
         .iter()
         .zip(left_out)
-        .for_each(|(why, n)| ledger.add_skipped("place", why.ledger_text(), n));
+        .for_each(|(why, n)| ledger.append_skipped_line("place", why.ledger_text(), n));
     placed
 }
 

@@ -55,7 +55,7 @@ impl ContigSegment {
 
     /// The genome position aligned with contig position `q`, inside or outside the segment, if the alignment continues
     /// without gaps from one end of the segment.
-    pub(crate) fn extrapolated_position(&self, q: usize, end: SegmentEnd) -> i64 {
+    pub(crate) fn extrapolate_genome_position(&self, q: usize, end: SegmentEnd) -> i64 {
         let ahead = match end {
             SegmentEnd::First => q as i64 - self.query.0 as i64,
             SegmentEnd::Last => q as i64 - self.query.1 as i64,
@@ -77,8 +77,9 @@ impl ContigSegment {
         genome: &Reference,
     ) -> Vec<u8> {
         let chrom = &genome.contigs[self.chrom].seq;
-        let base =
-            |q: usize| usize::try_from(self.extrapolated_position(q, end)).ok().and_then(|i| chrom.get(i)).copied();
+        let base = |q: usize| {
+            usize::try_from(self.extrapolate_genome_position(q, end)).ok().and_then(|i| chrom.get(i)).copied()
+        };
         let orient = |b: u8| if self.forward { b } else { complement(b) };
         range.filter_map(base).map(orient).collect()
     }
@@ -91,13 +92,13 @@ impl ContigSegment {
             SegmentEnd::Last => (q.checked_sub(1)?, true),
             SegmentEnd::First => (q, false),
         };
-        let pos = usize::try_from(self.extrapolated_position(outermost, end)).ok()?;
+        let pos = usize::try_from(self.extrapolate_genome_position(outermost, end)).ok()?;
         let side = if kept_before == self.forward { RetainedSide::Left } else { RetainedSide::Right };
         (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
     }
 
     /// Converts the segment to coordinates of the reverse-complemented contig of length `len`.
-    pub(crate) fn reverse_complemented(&self, len: usize) -> ContigSegment {
+    pub(crate) fn in_reverse_complement_coordinates(&self, len: usize) -> ContigSegment {
         ContigSegment { forward: !self.forward, query: (len - self.query.1, len - self.query.0), ..*self }
     }
 

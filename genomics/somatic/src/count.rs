@@ -35,13 +35,13 @@ use serde::{Deserialize, Serialize};
 use crate::candidate_kmer::CandidateKmer;
 use crate::candidate_selectors::CandidateSelectors;
 use crate::kmer_lookup::KmerLookup;
-use crate::reference_kmers::find_reference_kmers;
+use crate::reference_kmers::find_kmers_in_reference;
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetMarkers;
 use crate::tumour_alleles::TumourAlleles;
 
 mod counting_result;
-mod library_sketches;
+mod sketches_and_library_models;
 mod packed_reads_budget;
 mod pair_processor;
 mod partition_result;
@@ -49,17 +49,17 @@ mod partition_result;
 mod tests;
 
 pub use counting_result::CountingResult;
-pub(crate) use counting_result::count_solid_kmers;
-use library_sketches::LibrarySketches;
+pub(crate) use counting_result::count_distinct_solid_kmers;
 pub use packed_reads_budget::{
-    PACKED_READS_LEDGER_LINE, forecast_counting_resources, packed_reads_budget_bytes, scratch_bytes_for_packed_reads,
+    PACKED_READS_LEDGER_LINE, forecast_counting_resources, packed_reads_budget_bytes, scratch_bytes_for_reads_and_kmers,
 };
 use packed_reads_budget::{
-    PIPED_PACKED_READS_SHARE, PackedReadsOutcome, min_partitions_for_samples, pipe_scratch_error,
+    PACKED_READS_SHARE_OF_PIPE_SCRATCH, PackedReadsOutcome, make_pipe_scratch_error, min_partitions_for_samples,
 };
-use pair_processor::{PairProcessor, ReadStats, collect_read_stats};
+use pair_processor::{PairProcessor, TrimAndLibraryStats, sum_stats_of_threads};
 pub use partition_result::PartitionCountResult;
-use partition_result::{TotalsBySample, merge_all_partitions};
+use partition_result::{InputTotalsBySample, merge_all_partitions};
+use sketches_and_library_models::SketchesAndLibraryModels;
 
 /// Why counting the k-mers fails.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +133,7 @@ pub struct ShardScatterResult {
     /// Index of the shard's packed reads in the file.
     pub packed_reads: PackedReadBlockIndex,
     /// Trimming and library statistics of the shard.
-    read_stats: ReadStats,
+    read_stats: TrimAndLibraryStats,
     /// For each tumour, the k-mer sketch of the shard's reads of this tumour and the normal.
     sketches: Vec<KmerSketch>,
 }
@@ -198,7 +198,7 @@ impl CountingUnit<'_> {
         let piped = self.lanes.iter().any(Lane::has_pipe);
         let budget_bytes = match piped {
             // The number of reads in a pipe is unknown.
-            true => Some((self.params.max_scratch_bytes as f64 * PIPED_PACKED_READS_SHARE) as u64),
+            true => Some((self.params.max_scratch_bytes as f64 * PACKED_READS_SHARE_OF_PIPE_SCRATCH) as u64),
             false => packed_reads_budget_bytes(&self.params, self.samples.num_samples(), &expected, &estimate),
         };
         let mut packed_outcome = PackedReadsOutcome::ScratchTooSmall(estimate.packed_bytes);
@@ -220,7 +220,7 @@ impl CountingUnit<'_> {
                 models.get_or_insert_with(|| result.library_models.clone());
                 Ok(CountedOrTooLarge::Counted(result))
             }
-            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(pipe_scratch_error(None)),
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(make_pipe_scratch_error(None)),
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { read_share, .. })) => {
                 Ok(CountedOrTooLarge::TooLarge(read_share))
             }
@@ -236,7 +236,7 @@ impl CountingUnit<'_> {
         let parts = results.len() as u64;
         let all = merge_all_partitions(results)?;
         if piped && !matches!(packed_outcome, PackedReadsOutcome::Complete(_)) {
-            return Err(pipe_scratch_error(Some(all.totals.bases.iter().sum())));
+            return Err(make_pipe_scratch_error(Some(all.totals.bases.iter().sum())));
         }
         Ok(self.build_counting_result(all, parts, packed_outcome))
     }
@@ -360,7 +360,8 @@ impl CountingUnit<'_> {
         let selectors = OnceLock::new();
         // Every pass would make the same sketch, so only the first partition makes it.
         let sketches = (partition.number() == 0 || models.is_none()).then(|| self.new_sketches());
-        let mut library = models.map_or_else(LibrarySketches::default, LibrarySketches::without_sketches);
+        let mut library = models
+            .map_or_else(SketchesAndLibraryModels::default, SketchesAndLibraryModels::from_models_of_earlier_pass);
         let (counted, recorders_by_thread) = genuma_kmers::count_partition(
             self.lanes,
             &params,
@@ -379,13 +380,17 @@ impl CountingUnit<'_> {
                         let own = preparer.observer.tallies();
                         tallies.iter_mut().zip(own).for_each(|(sum, own)| sum.merge_tally(own));
                     }
-                    library = LibrarySketches::new(&tallies, sketches, &self.given_assay_and_genome_size());
+                    library = SketchesAndLibraryModels::finish_sketches_and_estimate_models(
+                        &tallies,
+                        sketches,
+                        &self.given_assay_and_genome_size(),
+                    );
                 }
                 let selectors = selectors.get_or_init(|| self.new_selectors(kmers, novel, &library.models));
                 root_visitor(selectors, context.recorded_kmers)
             },
         )?;
-        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
+        let (stats, recorders) = sum_stats_of_threads(recorders_by_thread, self.lanes, self.samples.num_samples());
         let mut result = self.partition_result(partition, counted, stats, selectors.get(), context.recorded_kmers)?;
         result.pair_evidence =
             library.sketches.iter().map(ReferenceFreePairEvidence::estimate_without_reference).collect();
@@ -441,14 +446,14 @@ impl CountingUnit<'_> {
         &self,
         partition: Partition,
         counted: CountResult<CandidateKmer, S>,
-        read_stats: ReadStats,
+        read_stats: TrimAndLibraryStats,
         selectors: Option<&CandidateSelectors>,
         recorded: &RecordedKmers,
     ) -> Result<PartitionCountResult, Error> {
         let (stats, samples) = (counted.stats, self.samples.num_samples());
         for sample in 0..samples {
             if stats.kmers[sample] == 0 {
-                let (k, name) = (self.params.k, self.samples.display_name(sample));
+                let (k, name) = (self.params.k, self.samples.name_in_messages(sample));
                 return Err(Error::Input(format!(
                     "the {name} has no read with {k} consecutive bases without N: check the files, or give a smaller -k"
                 )));
@@ -462,14 +467,14 @@ impl CountingUnit<'_> {
             genotype_mismatches: selectors.map(CandidateSelectors::num_genotype_mismatches).unwrap_or_default(),
             tumour_alleles: selectors
                 .map_or_else(|| vec![TumourAlleles::default(); samples - 1], CandidateSelectors::tumour_alleles),
-            novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates),
+            novel_candidates: selectors.map_or(0, CandidateSelectors::num_novel_candidates_found),
             reference_kmers: 0,
             spill_peak_bytes: stats.peak_spill_bytes,
             marker_tally: recorded.marker_kmers.as_ref().map(MarkerKmers::take_recorded_counts),
             target_tally: recorded.target_markers.as_ref().map(TargetMarkers::take_recorded_counts),
             pair_evidence: Vec::new(),
             library_models: Vec::new(),
-            totals: TotalsBySample { bases, kmers, stats: read_stats },
+            totals: InputTotalsBySample { bases, kmers, stats: read_stats },
         })
     }
 
@@ -487,7 +492,7 @@ impl CountingUnit<'_> {
         let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =
             ShardKmerIndex::scatter_lanes_of_shard(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (stats, recorders) = collect_read_stats(recorders_by_thread, self.lanes, self.samples.num_samples());
+        let (stats, recorders) = sum_stats_of_threads(recorders_by_thread, self.lanes, self.samples.num_samples());
         let copied = packed_writer.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = ShardKmerIndex::append_bins_to_file(scattered, grid, packed_writer.spill_file())?;
         Ok(ShardScatterResult { shard, packed_reads: copied, read_stats: stats, sketches: sketches.take_sketches() })
@@ -505,11 +510,15 @@ impl CountingUnit<'_> {
         self.progress.unit_started("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let (selectors, recorded) = (OnceLock::new(), self.choose_recorded_kmers()?);
-        let mut stats = ReadStats::with_samples(self.samples.num_samples());
+        let mut stats = TrimAndLibraryStats::zero_stats(self.samples.num_samples());
         scattered.iter().for_each(|(one, _)| stats.merge_stats(&one.read_stats));
         let sketches = self.new_sketches();
         scattered.iter().for_each(|(one, _)| sketches.merge_sketches(&one.sketches));
-        let library = LibrarySketches::new(&stats.libraries, &sketches, &self.given_assay_and_genome_size());
+        let library = SketchesAndLibraryModels::finish_sketches_and_estimate_models(
+            &stats.libraries,
+            &sketches,
+            &self.given_assay_and_genome_size(),
+        );
         let counted = genuma_kmers::count_partition_from_shards(&shards, &self.params, &meter, |kmers| {
             root_visitor(selectors.get_or_init(|| self.new_selectors(kmers, 0, &library.models)), &recorded)
         })?;
@@ -553,7 +562,7 @@ impl CountingUnit<'_> {
             candidates.iter().filter(|candidate| !candidate.is_branching()).map(|candidate| candidate.kmer).collect();
         novel.dedup();
         let lookup = KmerLookup::from_kmer_iter(self.params.k, novel.iter().copied());
-        let known = find_reference_kmers(path, &lookup, self.params.threads, &meter)?;
+        let known = find_kmers_in_reference(path, &lookup, self.params.threads, &meter)?;
         result.reference_kmers += known.iter().filter(|&&known| known).count() as u64;
         let mut rank = 0;
         candidates.retain(|candidate| {
@@ -576,12 +585,12 @@ fn root_visitor<'a, const S: usize>(
     recorded: &'a RecordedKmers,
 ) -> impl Fn(&RootCounters<S>, &mut Vec<CandidateKmer>) + Sync + use<'a, S> {
     move |root, candidates| {
-        selectors.select_from_root(root, candidates);
+        selectors.append_candidates_of_root(root, candidates);
         if let Some(marks) = &recorded.marker_kmers {
             marks.record_root_counts(root);
         }
         if let Some(targets) = &recorded.target_markers {
-            targets.record_root_counts(root);
+            targets.record_marker_counts_of_root(root);
         }
     }
 }

@@ -38,19 +38,19 @@ use crate::assemble::Contig;
 use crate::count::{CountingResult, CountingUnit, PartitionCountResult, ShardScatterResult};
 use crate::error::Error;
 use crate::gene_annotation::GeneFile;
-use crate::genotyping::{self, FinishedCall, GenotypingUnit, LocusInputs};
+use crate::genotyping_unit::{self, FinishedCall, GenotypingUnit, LocusInputs};
 use crate::group_assembly::{self, GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges;
-use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::panel_of_normals::{NormalCountsOfCandidates, PanelOfNormals};
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex};
+use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmerIndex};
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
-use crate::unit_results::{ContigAssemblyResult, ContigPlacementInputs, ContigPlacementResult};
+use crate::unit_results::{AssembleUnitResult, PlaceUnitInputs, PlaceUnitResult};
 
 /// The plan of a distributed call: everything that determines the content of its objects in the run store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -224,7 +224,7 @@ struct LabelStepResult {
 struct AssembleStepResult {
     /// Result of the counting tasks, without the candidate k-mers.
     counts: CountingResult,
-    contigs: ContigAssemblyResult,
+    contigs: AssembleUnitResult,
 }
 
 /// Value in the object of the placement task.
@@ -234,7 +234,7 @@ struct PlaceStepResult {
     counts: CountingResult,
     /// Ledger of all earlier steps.
     ledger: Ledger,
-    places: ContigPlacementResult,
+    places: PlaceUnitResult,
     /// All assembled contigs, if there is no reference; otherwise empty.
     assembled: Vec<Contig>,
 }
@@ -471,7 +471,7 @@ impl TaskRunner<'_> {
                 }
                 fetched.push(opened.fetched);
             }
-            let contigs = ContigAssemblyResult::from_assembly(assembler.group_and_assemble_pairs()?);
+            let contigs = AssembleUnitResult::from_group_assembly_result(assembler.group_and_assemble_pairs()?);
             Ok(AssembleStepResult { counts, contigs })
         })
     }
@@ -485,20 +485,20 @@ impl TaskRunner<'_> {
         self.progress.unit_started(&step.to_string(), self.call.reference.is_some().then(|| meter.clone()));
         self.publish_result(step, |_| {
             let assembled = StepTask { kind: StepKind::Assemble, number: 1 };
-            let AssembleStepResult { mut counts, contigs: ContigAssemblyResult { mut contigs, ledger: lines } } =
+            let AssembleStepResult { mut counts, contigs: AssembleUnitResult { mut contigs, ledger: lines } } =
                 self.read_result(assembled)?;
             let mut ledger = std::mem::take(&mut counts.ledger);
             ledger.append_lines(&lines);
             let genome = self.read_reference()?;
-            let context = ContigPlacementInputs {
+            let context = PlaceUnitInputs {
                 genome: genome.as_ref(),
                 k: self.call.params.k,
                 threads: self.resources.threads,
                 memory_bytes: self.resources.allocatable_memory_bytes(),
-                thresholds: genotyping::call_thresholds(&counts, &self.call.samples, &self.call.params),
+                thresholds: genotyping_unit::determine_call_thresholds(&counts, &self.call.samples, &self.call.params),
                 meter: &meter,
             };
-            let places = ContigPlacementResult::place_contigs_and_select_recruiting_kmers(&mut contigs, &context, None);
+            let places = PlaceUnitResult::place_contigs_and_select_recruiting_kmers(&mut contigs, &context, None);
             Ok(PlaceStepResult { counts, ledger, places, assembled: contigs })
         })
     }
@@ -510,15 +510,15 @@ impl TaskRunner<'_> {
     fn run_recruit(&self, step: StepTask) -> Result<(), Error> {
         let meter = self.start_meter(step);
         self.publish_result(step, |path| {
-            let PlaceStepResult { places: ContigPlacementResult { contigs, recruiting_kmers: wanted, .. }, .. } =
+            let PlaceStepResult { places: PlaceUnitResult { contigs, recruiting_kmers: wanted, .. }, .. } =
                 self.read_placed_contigs()?;
             let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
-            let seen = RecruitingKmerCounts::zero_counts(&index, self.call.samples.num_samples());
+            let seen = PairCountsByRecruitingKmer::zero_counts(&index, self.call.samples.num_samples());
             let writer = locus_ranges::RecruitedPairBuckets::create_buckets_for_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.fetch_packed_reads(step.number)?;
             self.passes(&copy).recruit_pairs(&index, &seen, &meter, |pair| Ok(writer.add_pair(pair)?))?;
-            Ok(RecruitStepResult { buckets: writer.finish_shard()?, seen: seen.counts_by_rank_and_sample() })
+            Ok(RecruitStepResult { buckets: writer.flush_shard_buckets()?, seen: seen.counts_by_rank_and_sample() })
         })
     }
 
@@ -532,10 +532,10 @@ impl TaskRunner<'_> {
         let clock = CostTimer::start();
         self.progress.unit_started("recruited pairs of all shards", None);
         let PlaceStepResult { counts, mut ledger, places, assembled } = self.read_placed_contigs()?;
-        let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
+        let PlaceUnitResult { contigs, recruiting_kmers: wanted, ledger: lines } = places;
         ledger.append_lines(&lines);
         let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
-        let seen = RecruitingKmerCounts::zero_counts(&index, self.call.samples.num_samples());
+        let seen = PairCountsByRecruitingKmer::zero_counts(&index, self.call.samples.num_samples());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
@@ -547,7 +547,7 @@ impl TaskRunner<'_> {
                 let object = opened.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
             }
-            shards.push(locus_ranges::RecruitedPairBuckets::open_shard(&file, opened.value.buckets)?);
+            shards.push(locus_ranges::RecruitedPairBuckets::open_shard_buckets(&file, opened.value.buckets)?);
             fetched.push(opened.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());
@@ -579,12 +579,17 @@ impl TaskRunner<'_> {
     }
 
     /// Looks up the candidate k-mers in the panel of normals, if there is one.
-    fn look_up_panel(&self, costs: &mut Vec<UnitCost>, ledger: &mut Ledger) -> Result<Option<PanelCounts>, Error> {
+    fn look_up_panel(
+        &self,
+        costs: &mut Vec<UnitCost>,
+        ledger: &mut Ledger,
+    ) -> Result<Option<NormalCountsOfCandidates>, Error> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
         let (clock, counts) = (CostTimer::start(), self.read_counts()?);
         let (usual, room) = (counts.median_kmer_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
-        let panel_counts = panel.look_up_candidates(&counts.candidates, usual, self.resources.threads, room)?;
+        let panel_counts =
+            panel.count_normals_with_candidates(&counts.candidates, usual, self.resources.threads, room)?;
         let mut lines = Ledger::default();
         panel_counts.add_to_ledger(&mut lines);
         // At the position that the lines have in a call in one process.

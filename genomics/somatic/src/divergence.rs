@@ -39,7 +39,7 @@ const MIN_EXCLUDING_MOLECULES: u32 = 15;
 /// An inserted element is not in the normal either, but differs from its copy everywhere. `normal_votes` has the
 /// normal's votes on each change; `are_clustered` says whether the small changes are nearer to each other than
 /// differences between loci.
-pub(crate) fn is_divergent<'a>(
+pub(crate) fn is_divergent_contig<'a>(
     contig: &AlignedContig,
     normal_votes: impl Iterator<Item = &'a [MoleculeVote]> + Clone,
     are_clustered: bool,
@@ -49,7 +49,7 @@ pub(crate) fn is_divergent<'a>(
         are_clustered
             && small().all(is_substitution)
             && normal_votes.clone().all(|votes| {
-                let support = AlleleSupport::count_votes(votes);
+                let support = AlleleSupport::count_supporting_molecules(votes);
                 support.alternative == 0 && support.reference >= MIN_EXCLUDING_MOLECULES
             })
     };
@@ -94,7 +94,7 @@ fn alignment_score_per_base(bases: &[u8], target: &[u8]) -> i32 {
 /// Whether an unaligned end of the contig is a diverged copy of the genome near it, and this part of the genome also
 /// resembles the bases next to it. Then the contig comes from another part of an array of diverged copies, such as a
 /// satellite. An inserted mobile element may also resemble an element nearby, but the genome there is not an array.
-pub(crate) fn has_diverged_end(contig: &AlignedContig) -> bool {
+pub(crate) fn has_end_from_diverged_array(contig: &AlignedContig) -> bool {
     contig.changes.iter().any(|contig_change| match &contig_change.change {
         Change::Novel { sequence, .. } if sequence.len() >= MIN_COMPARED_END_BASES => {
             let genome = &contig_change.right_normal;
@@ -124,7 +124,7 @@ fn is_in_repeat_array(genome: &[u8], at: usize, len: usize) -> bool {
 
 /// A small change of a contig with its genotyping result in the normal.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GenotypedChange<'a> {
+pub(crate) struct ChangeGenotypedInNormal<'a> {
     pub(crate) change: &'a Change,
     /// Whether the change is a germline variant.
     pub(crate) is_germline: bool,
@@ -137,7 +137,7 @@ pub(crate) struct GenotypedChange<'a> {
 /// even where too few reads show each change as a germline variant. If the normal contains tumour cells
 /// (`normal_has_tumour`), these have the somatic changes too, so more changes are required. False if nearly all small
 /// changes are deaminated cytosines.
-pub(crate) fn is_contig_of_paralog(changes: &[GenotypedChange<'_>], normal_has_tumour: bool) -> bool {
+pub(crate) fn is_contig_of_paralog(changes: &[ChangeGenotypedInNormal<'_>], normal_has_tumour: bool) -> bool {
     let small = || changes.iter().filter(|genotyped| is_small_variant(genotyped.change));
     let not_germline = small().filter(|genotyped| !genotyped.is_germline).count();
     let enough =
@@ -191,7 +191,7 @@ mod tests {
 
     /// Whether a contig is divergent if no molecule of the normal covers it.
     fn is_divergent_alone(contig: &AlignedContig) -> bool {
-        is_divergent(contig, std::iter::once(&[][..]), false)
+        is_divergent_contig(contig, std::iter::once(&[][..]), false)
     }
 
     fn normal_vote(pair: u32, supports: bool) -> MoleculeVote {
@@ -203,11 +203,11 @@ mod tests {
         let cluster: [(&[u8], &[u8]); 5] = [(b"A", b"G"), (b"T", b"C"), (b"C", b"A"), (b"G", b"T"), (b"AC", b"GT")];
         let contig = contig_with(&[cluster, cluster].concat());
         let is_divergent_with = |contig: &AlignedContig, votes: &[MoleculeVote]| {
-            is_divergent(contig, std::iter::repeat_n(votes, contig.changes.len()), true)
+            is_divergent_contig(contig, std::iter::repeat_n(votes, contig.changes.len()), true)
         };
         let without: Vec<MoleculeVote> = (0..15).map(|pair| normal_vote(pair, false)).collect();
         assert!(!is_divergent_with(&contig, &without));
-        let spread = is_divergent(&contig, std::iter::repeat_n(&without[..], contig.changes.len()), false);
+        let spread = is_divergent_contig(&contig, std::iter::repeat_n(&without[..], contig.changes.len()), false);
         assert!(spread, "differences of an inserted element");
         assert!(is_divergent_with(&contig, &without[..14]));
         assert!(is_divergent_with(&contig, &[&without[..], &[normal_vote(15, true)]].concat()));
@@ -235,7 +235,7 @@ mod tests {
         let contig = contig_with(bases);
         let votes_on = |f: usize| (0..).zip(molecules).map(|(pair, own)| normal_vote(pair, own.contains(&f))).collect();
         let votes: Vec<Vec<MoleculeVote>> = (0..bases.len()).map(votes_on).collect();
-        let genotyped = |f: usize| GenotypedChange {
+        let genotyped = |f: usize| ChangeGenotypedInNormal {
             change: &contig.changes[f].change,
             is_germline: f < germline,
             normal_votes: &votes[f],
@@ -286,7 +286,7 @@ mod tests {
             (contig.changes[0].right_normal, contig.changes[0].contig_range) = (genome.to_vec(), 250..250);
             let end = Breakend { chrom: 0, pos: 100, side: RetainedSide::Left };
             contig.changes[0].change = Change::Novel { end, sequence: sequence.to_vec() };
-            has_diverged_end(&contig)
+            has_end_from_diverged_array(&contig)
         };
         let diverged = mutate(&unit, 7);
         assert!(ends_in(&array, &diverged) && ends_in(&array, &reverse_complement(&diverged)));

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::allele_kind_odds::probability_of_log_odds;
 use crate::change::{
-    self, Breakend, Change, MAX_SAME_BREAKEND_DISTANCE_BP, MIN_STRUCTURAL_BP, RetainedSide, are_breakends_near,
-    change_sort_position, is_same_breakpoint, is_small_variant,
+    self, Breakend, Change, MAX_SAME_BREAKEND_DISTANCE_BP, MIN_STRUCTURAL_VARIANT_BP, RetainedSide,
+    are_breakends_equal_within_tolerance, are_breakends_near, change_sort_position, is_small_variant,
 };
+use crate::element_from_junctions::InsertedElement;
 use crate::genotype::{
     ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR, QualityLimits, log_odds_of_phred,
     phred_of_log_odds,
 };
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
-use crate::inserted_element::InsertedElement;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
 use crate::shared_alleles;
@@ -336,7 +336,7 @@ fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usiz
         let fresh = match &call.change {
             Change::Allele { .. } => alleles.insert(call.change.clone()),
             change => {
-                !structural.iter().any(|&i| is_same_breakpoint(&kept[i].change, change))
+                !structural.iter().any(|&i| are_breakends_equal_within_tolerance(&kept[i].change, change))
                     && !kept.iter().any(|k| k.genotype.filters.is_empty() && is_end_of_change(&k.change, change))
             }
         };
@@ -403,7 +403,7 @@ fn join_calls(calls: Vec<VariantCall>, structural: &[usize], genome: &Reference)
 fn filter_artefacts(calls: &mut [VariantCall], thresholds: &CallThresholds) {
     // Where reads end a few bases beyond the junction, the new sequence is unknown.
     if let [VariantCall { change: Change::Novel { sequence, .. }, genotype, .. }] = calls
-        && sequence.len() < MIN_STRUCTURAL_BP
+        && sequence.len() < MIN_STRUCTURAL_VARIANT_BP
     {
         genotype.filters.insert(Filter::ReadEnds);
     }
@@ -424,7 +424,7 @@ pub(crate) fn convert_short_junctions_to_alleles(events: &mut Vec<Event>, genome
     let mut is_any_written = false;
     for event in events.iter_mut() {
         let [call] = &mut event.calls[..] else { continue };
-        if let Some(allele) = change::short_junction_as_allele(&call.change, genome) {
+        if let Some(allele) = change::convert_short_junction_to_allele(&call.change, genome) {
             event.class = event_class_of_change(&allele);
             call.change = allele;
             is_any_written = true;
@@ -463,8 +463,8 @@ pub(crate) fn event_class_of_change(change: &Change) -> EventClass {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
             (1, 1) => EventClass::Snv,
             (r, a) if r == a => EventClass::Mnv,
-            (r, a) if r >= a + MIN_STRUCTURAL_BP => EventClass::Del,
-            (r, a) if a >= r + MIN_STRUCTURAL_BP => EventClass::Ins,
+            (r, a) if r >= a + MIN_STRUCTURAL_VARIANT_BP => EventClass::Del,
+            (r, a) if a >= r + MIN_STRUCTURAL_VARIANT_BP => EventClass::Ins,
             _ => EventClass::Indel,
         },
         Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom => match (a.side, b.side) {

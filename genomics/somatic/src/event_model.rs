@@ -12,8 +12,8 @@ use std::ops::RangeInclusive;
 use crate::affine_alignment::{Alignment, AlignmentOp};
 use crate::change::{Breakend, Change, RetainedSide};
 use crate::minisatellite::{
-    MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP, MIN_REPEATED_BP, find_imperfect_minisatellites,
-    repeat_extension_len,
+    MAX_MINISATELLITE_UNIT_BP, MIN_BASES_EQUAL_ONE_UNIT_BEFORE, MIN_MINISATELLITE_UNIT_BP,
+    find_imperfect_minisatellites, num_positions_extending_repeat,
 };
 
 /// Costs of events in hundredths of natural-log units: negative logarithms of their probabilities. The formulas are
@@ -97,10 +97,10 @@ const UNIT_JUMP_COST: i32 = EVENT_MODEL_PARAMS.event + EVENT_MODEL_PARAMS.repeat
 /// Cost of an impossible explanation: half of the maximum, so that adding costs does not overflow.
 const IMPOSSIBLE_COST: i32 = i32::MAX / 2;
 /// Minimum cost of an explanation for which cheaper alternatives are searched: a jump and a substitution.
-pub(crate) const MIN_COST_FOR_ALTERNATIVES: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
+pub(crate) const MIN_COST_TO_SEARCH_ALTERNATIVES: i32 = JUMP_COST + EVENT_MODEL_PARAMS.substitution;
 /// Minimum cost of an explanation at which alternatives are searched beside a minisatellite: two substitutions, which
 /// cost more than a jump by a unit.
-pub(crate) const MIN_COST_FOR_ALTERNATIVES_AT_MINISATELLITE: i32 = 2 * EVENT_MODEL_PARAMS.substitution;
+pub(crate) const MIN_COST_TO_SEARCH_ALTERNATIVES_AT_MINISATELLITE: i32 = 2 * EVENT_MODEL_PARAMS.substitution;
 
 /// Number of bases of a unit of a minisatellite for each one that may differ from the next copy. Chosen.
 const MIN_BASES_PER_OTHER_BASE: usize = 8;
@@ -139,18 +139,18 @@ fn is_unit_length(len: usize) -> bool {
 }
 
 /// Whether the inserted bases at `range` of `seq` are a unit of a minisatellite: the bases around continue the repeat,
-/// with a few other bases, for the length of a unit and [`MIN_REPEATED_BP`] more.
+/// with a few other bases, for the length of a unit and [`MIN_BASES_EQUAL_ONE_UNIT_BEFORE`] more.
 fn is_gained_unit(seq: &[u8], range: &std::ops::Range<usize>) -> bool {
     let len = range.len();
     let is_copied = |q: usize| seq[q] == seq[q + len];
     is_unit_length(len)
-        && repeat_extension_len((0..range.start).rev().map(is_copied))
-            + repeat_extension_len((range.start..seq.len() - len).map(is_copied))
-            >= len + MIN_REPEATED_BP
+        && num_positions_extending_repeat((0..range.start).rev().map(is_copied))
+            + num_positions_extending_repeat((range.start..seq.len() - len).map(is_copied))
+            >= len + MIN_BASES_EQUAL_ONE_UNIT_BEFORE
 }
 
-/// Whether the `deleted` bases at index `at` of `seq` are a unit of a minisatellite: a copy of them, with a few other
-/// bases, is next to `at`. The deletion may have been shifted, so that any base of the unit is the first.
+/// Whether the bases `deleted`, which `seq` lacks at index `at`, were a unit of a minisatellite: a copy of them, with a
+/// few other bases, is next to `at`. The deletion may have been shifted, so that any base of the unit is the first.
 fn is_lost_unit(seq: &[u8], at: usize, deleted: &[u8]) -> bool {
     let len = deleted.len();
     let is_rotation = |copy: &[u8]| {
@@ -275,7 +275,7 @@ impl UnitJumps {
         [gained, lost].into_iter().flatten().min_by_key(|(cost, _)| *cost)
     }
 
-    /// The index of the base before, where a jump by a unit ended at index `j`; `None` if `origin` is no such jump.
+    /// Window index of the base from which the unit jump `origin` led to index `j`; `None` if `origin` is no unit jump.
     fn index_before(&self, j: usize, origin: u8) -> Option<usize> {
         if origin == TracebackState::GainedUnit as u8 {
             Some(j + usize::from(self.gained[j]) - 1)
@@ -290,7 +290,7 @@ impl UnitJumps {
 /// Finds the cheapest way to compose `seq` of stretches copied from `window` and new bases between them (Viterbi).
 /// Returns the stretches in the order of the contig. Among ways of equal cost it prefers the fewest jumps, then the
 /// leftmost positions. Returns no stretches if the cheapest way uses new bases only.
-pub(crate) fn explain_by_copies(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch> {
+pub(crate) fn find_cheapest_copied_stretches(seq: &[u8], window: &[u8]) -> Vec<CopiedStretch> {
     let (n, m) = (seq.len(), window.len());
     let p = &EVENT_MODEL_PARAMS;
     let mut origins = vec![TracebackState::Diagonal as u8; n * m];
@@ -380,7 +380,12 @@ fn trace_stretches(
 
 /// Moves the jump after the first stretch to the right until the stretch has `min_len` bases, as far as the bases
 /// before and after the jump are equal. Of equal explanations the leftmost jump was found.
-pub(crate) fn lengthen_first_stretch(stretches: &mut [CopiedStretch], seq: &[u8], window: &[u8], min_len: usize) {
+pub(crate) fn lengthen_first_copied_stretch(
+    stretches: &mut [CopiedStretch],
+    seq: &[u8],
+    window: &[u8],
+    min_len: usize,
+) {
     let [first, second, ..] = stretches else { return };
     while first.len < min_len
         && second.len > min_len
@@ -437,7 +442,7 @@ pub(crate) fn alignment_from_copied_stretches(stretches: &[CopiedStretch], min_f
 
 /// Whether a junction is a tandem duplication: it joins the end of a stretch of the genome to the start of this
 /// stretch.
-pub(crate) fn is_tandem_duplication(ends: &[Breakend; 2]) -> bool {
+pub(crate) fn are_ends_of_tandem_duplication(ends: &[Breakend; 2]) -> bool {
     let [first, last] = ends;
     first.chrom == last.chrom
         && first.side == RetainedSide::Right
@@ -465,7 +470,7 @@ mod tests {
     #[test]
     fn one_event_is_found_whatever_its_kind() {
         let window = random(900, 1);
-        let read = |parts: &[&[u8]]| explain_by_copies(&parts.concat(), &window);
+        let read = |parts: &[&[u8]]| find_cheapest_copied_stretches(&parts.concat(), &window);
         assert_eq!(read(&[&window[300..500]]), [stretch(0, 300, 200)]);
         // A deletion, a duplication, and a duplication with 6 new bases.
         assert_eq!(read(&[&window[200..300], &window[541..641]]), [stretch(0, 200, 100), stretch(100, 541, 100)]);
@@ -491,7 +496,7 @@ mod tests {
         for at in [40, 52, 55, 70, 71, 90, 110, 130] {
             seq[at] = if seq[at] == b'A' { b'C' } else { b'A' };
         }
-        assert_eq!(explain_by_copies(&seq, &window), [stretch(0, 300, 200)]);
+        assert_eq!(find_cheapest_copied_stretches(&seq, &window), [stretch(0, 300, 200)]);
     }
 
     #[test]
@@ -505,11 +510,11 @@ mod tests {
         let window = [&left[..], &unit, &other, &unit, &unit, &right].concat();
         // The contig lost the first copy, and ends where the copies are equal again: two bases differ from the genome.
         let lost = [&left[200..], &other, &unit].concat();
-        let found = explain_by_copies(&lost, &window);
+        let found = find_cheapest_copied_stretches(&lost, &window);
         let [a, b] = found[..] else { panic!("{found:?}") };
         assert_eq!((a.target_start, b.target_start - a.target_end(), b.query_end()), (200, 40, lost.len()));
         let gained = [&left[200..], &unit, &unit, &other].concat();
-        let found = explain_by_copies(&gained, &window);
+        let found = find_cheapest_copied_stretches(&gained, &window);
         let [a, b] = found[..] else { panic!("{found:?}") };
         assert_eq!((a.target_start, a.target_end() - b.target_start, b.query_end()), (200, 40, gained.len()));
         // A contig with both flanks shows no change of the length.
@@ -517,7 +522,7 @@ mod tests {
         for at in [108, 130] {
             changed[at] = other[at - 100];
         }
-        assert_eq!(explain_by_copies(&changed, &window), [stretch(0, 200, 360)]);
+        assert_eq!(find_cheapest_copied_stretches(&changed, &window), [stretch(0, 200, 360)]);
         // The costs of the same changes.
         let cost = |seq: &[u8], reference: &[u8], alternative: &[u8], range: std::ops::Range<usize>| {
             let (reference, alternative) = (reference.to_vec(), alternative.to_vec());
@@ -536,10 +541,10 @@ mod tests {
         let window = [&left[..], &unit, &unit, &right].concat();
         let seq = [&unit[30..], &unit, &unit, &right].concat();
         let mut stretches = [stretch(0, 90, 10), stretch(10, 60, 140)];
-        lengthen_first_stretch(&mut stretches, &seq, &window, 25);
+        lengthen_first_copied_stretch(&mut stretches, &seq, &window, 25);
         assert_eq!(stretches, [stretch(0, 90, 25), stretch(25, 75, 125)]);
         let mut differing = [stretch(0, 40, 10), stretch(10, 60, 140)];
-        lengthen_first_stretch(&mut differing, &seq, &window, 70);
+        lengthen_first_copied_stretch(&mut differing, &seq, &window, 70);
         assert!(differing[0].len < 70, "{differing:?}");
     }
 

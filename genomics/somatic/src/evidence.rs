@@ -17,14 +17,14 @@ use crate::genotype::{self, ErrorFrequency};
 use crate::haplotype::{self, Haplotype};
 use crate::molecule::MoleculeAssignment;
 use crate::molecule_vote::MoleculeVote;
-use crate::read_likelihood::{ReadLikelihoods, compute_read_likelihoods, haplotype_log_odds};
+use crate::read_likelihood::{ReadLikelihoods, change_log_odds_of_read, compute_read_likelihoods};
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 use crate::repeat_length_change::{self, RepeatLengthChange};
 use crate::sequencing_errors::{self, ErrorModel};
 use crate::slippage::SlippageRate;
 use crate::unchanged_allele_ends::{
-    self, UnchangedAlleleEnds, is_evenly_selected, num_unchanged_molecules, select_evenly_spaced,
+    self, UnchangedAlleleEnds, is_evenly_selected, num_molecules_with_unchanged_allele, select_evenly_spaced,
 };
 use genuma_reads::NORMAL_SAMPLE;
 
@@ -43,10 +43,12 @@ pub struct LocusEvidence<'a> {
 }
 
 /// Whether common or rare errors look like change number `f` of a contig.
-pub fn error_frequency(contig: &AlignedContig, f: usize) -> ErrorFrequency {
+pub fn error_frequency_by_kind_of_change(contig: &AlignedContig, f: usize) -> ErrorFrequency {
     match &contig.changes[f].change {
         change if is_substitution(change) => ErrorFrequency::Common,
-        Change::Allele { .. } if repeat_length_change::changes_repeat_length(contig, f) => ErrorFrequency::Common,
+        Change::Allele { .. } if repeat_length_change::is_length_change_of_slipping_repeat(contig, f) => {
+            ErrorFrequency::Common
+        }
         _ => ErrorFrequency::Rare,
     }
 }
@@ -63,7 +65,7 @@ impl<'a> LocusEvidence<'a> {
         let likelihoods = compute_read_likelihoods(&haplotypes, placed_reads, pairs, errors);
         let mut members: Vec<u32> = placed_reads.iter().map(|r| r.pair).collect();
         members.dedup();
-        let molecules = MoleculeAssignment::from_pairs(&members, pairs, &errors.fragment_ends);
+        let molecules = MoleculeAssignment::assign_pairs_to_molecules(&members, pairs, &errors.fragment_ends);
         LocusEvidence {
             contig,
             reads: placed_reads,
@@ -87,13 +89,13 @@ impl<'a> LocusEvidence<'a> {
             Some(change) => {
                 change.length_log_odds_of_read(likelihoods, &self.reads[likelihoods.read_index].offsets, self.errors)
             }
-            None => self.haplotype_log_odds(likelihoods, f).unwrap_or(0.0),
+            None => self.change_log_odds_of_read(likelihoods, f).unwrap_or(0.0),
         }
     }
 
     /// Log-odds of one read for change `f` from its haplotypes; `None` if the read does not cover the change.
-    fn haplotype_log_odds(&self, likelihoods: &ReadLikelihoods<'_>, f: usize) -> Option<f64> {
-        haplotype_log_odds(likelihoods, &self.haplotypes, &self.differing_haplotypes[f], f)
+    fn change_log_odds_of_read(&self, likelihoods: &ReadLikelihoods<'_>, f: usize) -> Option<f64> {
+        change_log_odds_of_read(likelihoods, &self.haplotypes, &self.differing_haplotypes[f], f)
     }
 
     /// Makes the vote of a read on change `f` from its log-odds; `None` if the read does not cover the change.
@@ -129,11 +131,11 @@ impl<'a> LocusEvidence<'a> {
         let joined = matches!(contig_change.change, Change::Junction { .. });
         let mut heads: [Vec<u32>; 2] = Default::default();
         for likelihoods in &self.read_likelihoods {
-            let here = self.haplotype_log_odds(likelihoods, f).is_some();
+            let here = self.change_log_odds_of_read(likelihoods, f).is_some();
             let reaches =
                 |begin: &i32| *begin <= at.start as i32 && *begin + likelihoods.read.seq.len() as i32 >= at.end as i32;
             let either = joined && self.reads[likelihoods.read_index].offsets.iter().any(reaches);
-            if here && (either || reaches(&likelihoods.read_start())) {
+            if here && (either || reaches(&likelihoods.start_on_likeliest_haplotype())) {
                 let pair = self.reads[likelihoods.read_index].pair;
                 heads[usize::from(self.pairs[pair as usize].sample != NORMAL_SAMPLE)]
                     .push(self.molecules.representative_of_pair(pair));
@@ -146,12 +148,13 @@ impl<'a> LocusEvidence<'a> {
         })
     }
 
-    /// Whether common or rare errors look like change number `f` of this contig. Unlike in [`error_frequency`], length
-    /// changes of short homopolymers count as common where the reads have such errors.
+    /// Whether common or rare errors look like change number `f` of this contig. Unlike in
+    /// [`error_frequency_by_kind_of_change`], length changes of short homopolymers count as common where the reads have
+    /// such errors.
     pub fn error_frequency_of_change(&self, f: usize) -> ErrorFrequency {
         match repeat_length_change::short_homopolymer_length_error_rate(self.contig, f, self.errors) {
             Some(_) => ErrorFrequency::Common,
-            None => error_frequency(self.contig, f),
+            None => error_frequency_by_kind_of_change(self.contig, f),
         }
     }
 
@@ -174,7 +177,7 @@ impl<'a> LocusEvidence<'a> {
     }
 
     /// Whether the fragments of a tumour end at fixed positions, as in amplicon sequencing.
-    pub(crate) fn has_fixed_fragment_ends(&self) -> bool {
+    pub(crate) fn has_tumour_with_fixed_fragment_ends(&self) -> bool {
         sequencing_errors::has_tumour_with_fixed_fragment_ends(&self.errors.fragment_ends)
     }
 
@@ -189,7 +192,7 @@ impl<'a> LocusEvidence<'a> {
         let length =
             RepeatLengthChange::detect_length_change(self.contig, f, &self.read_likelihoods, self.reads, self.pairs);
         let slips = match &length {
-            Some(change) => change.slippage_rate(self.errors),
+            Some(change) => change.slippage_rate_to_tumour_length(self.errors),
             None => repeat_length_change::short_homopolymer_length_error_rate(self.contig, f, self.errors)
                 .unwrap_or_default(),
         };
@@ -249,9 +252,11 @@ impl<'a> LocusEvidence<'a> {
                 Some(ends) => {
                     ends.read_overhangs_at_ends(&likelihoods.read, &placed_read.offsets).map(|beside| beside.is_some())
                 }
-                None => {
-                    unchanged_allele_ends::insertion_ends_crossed(f, likelihoods.starts[0], likelihoods.read.seq.len())
-                }
+                None => unchanged_allele_ends::are_insertion_ends_crossed(
+                    f,
+                    likelihoods.starts[0],
+                    likelihoods.read.seq.len(),
+                ),
             };
             let sample = usize::from(self.pairs[placed_read.pair as usize].sample);
             for (molecules, _) in crossing[sample].iter_mut().zip(crossed).filter(|(_, crossed)| *crossed) {
@@ -283,7 +288,7 @@ impl<'a> LocusEvidence<'a> {
             let (unchanged, mut others): (Vec<MoleculeVote>, Vec<MoleculeVote>) =
                 votes.iter().partition(|v| v.supports_normal_allele());
             let duplicated = others.iter().filter(|v| v.supports_tumour_allele()).count();
-            let expected = num_unchanged_molecules(crossing.each_ref().map(Vec::len), duplicated);
+            let expected = num_molecules_with_unchanged_allele(crossing.each_ref().map(Vec::len), duplicated);
             let known: Vec<u32> = votes.iter().map(|v| v.pair).collect();
             let mut further: Vec<MoleculeVote> = crossing.concat();
             further.sort_by_key(|vote| (vote.pair, vote.distance_from_end));

@@ -18,9 +18,9 @@ pub(crate) struct GaplessStack {
 
 impl GaplessStack {
     /// Stacks reads; each comes with the column of its first base.
-    pub(crate) fn from_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
+    pub(crate) fn sum_votes_of_reads<'a>(stack: impl Iterator<Item = (i32, &'a OwnedRead)> + Clone) -> GaplessStack {
         let mut columns = GaplessStack::empty_with_columns_for_reads(stack.clone());
-        stack.for_each(|(at, read)| columns.add_read(at, read));
+        stack.for_each(|(at, read)| columns.add_votes_of_read(at, read));
         columns
     }
 
@@ -35,7 +35,7 @@ impl GaplessStack {
     }
 
     /// Adds the votes of a read whose first base is in column `at`.
-    pub(crate) fn add_read(&mut self, at: i32, read: &OwnedRead) {
+    pub(crate) fn add_votes_of_read(&mut self, at: i32, read: &OwnedRead) {
         let columns = (at - self.start) as usize..(at - self.start) as usize + read.seq.len();
         let columns = self.quality_sums[columns.clone()].iter_mut().zip(&mut self.depth[columns]);
         for ((quality_sums, depth), (&b, &q)) in columns.zip(read.seq.iter().zip(&read.qual)) {
@@ -47,7 +47,7 @@ impl GaplessStack {
     }
 
     /// Number of bases of a read, starting in column `at`, that are in columns with votes.
-    pub(crate) fn overlap_bp(&self, at: i32, read: &OwnedRead) -> usize {
+    pub(crate) fn num_bases_in_covered_columns(&self, at: i32, read: &OwnedRead) -> usize {
         let from = (at - self.start) as usize;
         self.depth[from..from + read.seq.len()].iter().filter(|&&depth| depth > 0).count()
     }
@@ -80,7 +80,7 @@ impl GaplessStack {
     }
 
     /// Whether a read that starts in column `at` agrees with the majority of the stack, except for a few errors.
-    pub(crate) fn agrees_with_majority(&self, at: i32, read: &OwnedRead) -> bool {
+    pub(crate) fn read_agrees_with_majority(&self, at: i32, read: &OwnedRead) -> bool {
         let from = (at - self.start) as usize;
         let differing = read
             .seq
@@ -121,7 +121,7 @@ impl GaplessStack {
 
     /// Shortens `range` to the columns around `seed` that are spanned by reads. If no read spans a column, reads of two
     /// loci were stacked side by side there. `stack` has the reads of this stack.
-    pub(crate) fn limit_to_spanned_columns<'a>(
+    pub(crate) fn limit_range_to_spanned_columns<'a>(
         &self,
         range: Range<usize>,
         seed: Range<usize>,

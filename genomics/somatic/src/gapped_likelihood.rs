@@ -27,7 +27,7 @@ type PathEnd = GappedAlignmentScore;
 
 const NO_PATH: PathEnd = PathEnd { log_likelihood: f64::NEG_INFINITY, num_mismatches: 0, num_indels: 0 };
 
-/// Buffers for [`GappedReadAligner::place_read`], reused between reads.
+/// Buffers for [`GappedReadAligner::align_read_to_haplotype`], reused between reads.
 #[derive(Debug, Default)]
 pub(crate) struct GappedReadAligner {
     starts: Vec<i32>,
@@ -39,7 +39,7 @@ impl GappedReadAligner {
     /// Aligns `read` to `haplotype` with any number of indel errors, also none, of at most `max_read_indel_bases` bases
     /// each. `starts` are the haplotype positions of the read's first base that its k-mers indicate. `damage` is the
     /// DNA damage of the read's sample and orientation. Formula 9 of docs/model/error_model.md.
-    pub(crate) fn place_read(
+    pub(crate) fn align_read_to_haplotype(
         &mut self,
         read: &OwnedRead,
         starts: &[i32],
@@ -145,17 +145,17 @@ mod tests {
     const HAPLOTYPE: &[u8] = b"GATTCTGAAAACGTTAGCCCATGGTACTTTTTCGAGATCCGTAAGCTTGCATGCCTG";
 
     fn place(seq: &[u8], starts: &[i32]) -> GappedAlignmentScore {
-        let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+        let errors = ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::default(), SlippageModel::default());
         let read = OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] };
         let damage = [[f64::NEG_INFINITY; 4]; 4];
-        GappedReadAligner::default().place_read(&read, starts, HAPLOTYPE, (&errors, &damage))
+        GappedReadAligner::default().align_read_to_haplotype(&read, starts, HAPLOTYPE, (&errors, &damage))
     }
 
     #[test]
     fn a_read_without_errors_has_no_indel() {
         let placed = place(&HAPLOTYPE[5..50], &[5]);
         assert_eq!((placed.num_indels, placed.num_mismatches), (0, 0));
-        let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+        let errors = ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::default(), SlippageModel::default());
         assert!((placed.log_likelihood - 45.0 * errors.log_correct[30]).abs() < 1e-9, "{placed:?}");
     }
 

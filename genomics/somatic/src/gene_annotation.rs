@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{Breakend, RetainedSide};
 use crate::event::EventClass;
-use crate::vcf_record::{AltAllele, GeneEffect, RecordAnnotation, VcfRecord};
+use crate::vcf_record::{AltAllele, GeneEffect, RecordGeneAnnotation, VcfRecord};
 
 /// Path of a GFF3 file with genes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl GeneAnnotation {
         haplotype: &[SmallChange],
         change: &SmallChange,
         effects: &[TranscriptEffect],
-    ) -> RecordAnnotation {
+    ) -> RecordGeneAnnotation {
         let hgvs = |effect: &TranscriptEffect| {
             let transcript = small_change::format_hgvs_c(&self.model, effect)?;
             let gene = &self.model.gene_of_transcript(effect.transcript).name;
@@ -171,7 +171,7 @@ impl GeneAnnotation {
             hgvs_c: effect.hgvs_c.clone(),
             hgvs_p: effect.hgvs_p.clone(),
         });
-        RecordAnnotation {
+        RecordGeneAnnotation {
             bcsq: escape_values(small_change::format_bcsq(&self.model, haplotype, effects)),
             hgvs: escape_values(effects.iter().filter_map(hgvs).collect()),
             fusions: Vec::new(),
@@ -180,7 +180,7 @@ impl GeneAnnotation {
         }
     }
 
-    fn describe_structural_variant(&self, record: &VcfRecord, junctions: &[[JunctionEnd; 2]]) -> RecordAnnotation {
+    fn describe_structural_variant(&self, record: &VcfRecord, junctions: &[[JunctionEnd; 2]]) -> RecordGeneAnnotation {
         let range = record.pos..record.end.max(record.pos + 1);
         let event = match record.class {
             EventClass::Del => Some(DeletionOrDuplication::Deletion),
@@ -194,7 +194,7 @@ impl GeneAnnotation {
         let interval = event.map(|event| (event, record.chrom, range));
         let effect = predict_structural_effect(&self.model, junctions, inserted, interval);
         let exons = if is_insertion { Vec::new() } else { effect.format_exon_changes(&self.model) };
-        RecordAnnotation {
+        RecordGeneAnnotation {
             bcsq: escape_values(effect.format_bcsq(&self.model, event)),
             hgvs: Vec::new(),
             fusions: escape_values(effect.format_fusions(&self.model)),

@@ -19,9 +19,11 @@ mod filters;
 mod likelihood;
 mod result;
 
-use compared_votes::ComparedVotes;
+use compared_votes::VotesOfAllSamples;
 pub(crate) use likelihood::somatic_over_shared_log_ratio;
-use likelihood::{LikelihoodRatioCounts, error_log_likelihood, fitted_log_likelihood, log_likelihood};
+use likelihood::{
+    MoleculeCountsByLikelihoodRatio, error_log_likelihood, fitted_log_likelihood, log_likelihood_at_fraction,
+};
 pub use result::{AlleleSupport, Filter, GenotypingResult, Log10LikelihoodRatios, QualityLimits, TumourSupport};
 pub(crate) use result::{log_odds_of_phred, phred_of_log_odds};
 
@@ -69,7 +71,7 @@ pub struct GenotypingParams {
     pub is_small_variant: bool,
     /// Orientation on the contig of the reads that pass a long homopolymer before a substitution to its base, which may
     /// be errors of these reads; `None` if there is no such homopolymer.
-    pub phasing_error_strand: Option<bool>,
+    pub orientation_with_phasing_errors: Option<bool>,
     /// Whether the molecules with the allele also have another small change nearby that is not a germline variant.
     pub is_linked: bool,
     /// Log-likelihood ratio (natural) of a somatic haplotype over a haplotype that normal and tumour share, from all
@@ -102,24 +104,24 @@ pub struct ForeignDna {
 impl ForeignDna {
     /// Log-likelihood ratio of an allele of the other person over no allele, for the votes of a tumour, at the
     /// best-fitting fraction: from half of the share (one copy) to the whole share (two copies).
-    fn log_likelihood(&self, votes: &[MoleculeVote]) -> f64 {
+    fn foreign_allele_log_ratio(&self, votes: &[MoleculeVote]) -> f64 {
         let [low, high] = [self.share[0] / 2.0, self.share[1]];
         let steps = GENOTYPE_MODEL_PARAMS.num_foreign_fractions;
         let fraction = |step: usize| low + (high - low) * step as f64 / (steps - 1) as f64;
-        let votes = LikelihoodRatioCounts::from_votes(votes);
-        (0..steps).map(|step| votes.log_likelihood(fraction(step))).fold(f64::NEG_INFINITY, f64::max)
+        let votes = MoleculeCountsByLikelihoodRatio::from_votes(votes);
+        (0..steps).map(|step| votes.log_likelihood_at_fraction(fraction(step))).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
 impl Default for GenotypingParams {
     fn default() -> GenotypingParams {
-        GenotypingParams::for_error_frequency(ErrorFrequency::Common)
+        GenotypingParams::defaults_for_error_frequency(ErrorFrequency::Common)
     }
 }
 
 impl GenotypingParams {
     /// Parameters for a change that looks like errors of this frequency, with the default error probability.
-    pub fn for_error_frequency(error_frequency: ErrorFrequency) -> GenotypingParams {
+    pub fn defaults_for_error_frequency(error_frequency: ErrorFrequency) -> GenotypingParams {
         GenotypingParams {
             error_frequency,
             slippage_rate: SlippageRate::default(),
@@ -137,7 +139,7 @@ impl GenotypingParams {
             has_fixed_fragment_ends: false,
             has_normal: true,
             is_small_variant: true,
-            phasing_error_strand: None,
+            orientation_with_phasing_errors: None,
             is_linked: false,
             haplotype_log_ratio: None,
             cluster_log_odds: 0.0,
@@ -200,14 +202,15 @@ pub fn genotype_change(
     tumours: &[Vec<MoleculeVote>],
     params: GenotypingParams,
 ) -> GenotypingResult {
-    let votes = ComparedVotes::new(normal, tumours, params);
-    let limits = votes.quality_limits();
+    let votes = VotesOfAllSamples::new(normal, tumours, params);
+    let limits = votes.compute_quality_limits();
     let QualityLimits { against_error, against_germline, against_shared } = limits;
     let quality = phred_of_log_odds(against_error.min(against_germline).min(against_shared))
         .clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
     let odds = Log10LikelihoodRatios {
         tumour: votes.log_ratio_over_errors / std::f64::consts::LN_10,
-        normal: (log_likelihood(normal, 0.0) - log_likelihood(normal, 0.5)) / std::f64::consts::LN_10,
+        normal: (log_likelihood_at_fraction(normal, 0.0) - log_likelihood_at_fraction(normal, 0.5))
+            / std::f64::consts::LN_10,
     };
     GenotypingResult {
         filters: votes.failed_filters(&limits, quality),
@@ -229,7 +232,7 @@ fn tumour_supports(tumours: &[Vec<MoleculeVote>], params: &GenotypingParams) -> 
     let odds: Vec<f64> = tumours.iter().map(odds).collect();
     let most = odds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let own = |(votes, odds): (&Vec<MoleculeVote>, f64)| {
-        let support = AlleleSupport::count_votes(votes);
+        let support = AlleleSupport::count_supporting_molecules(votes);
         TumourSupport {
             support,
             has: support.alternative > 0 && (odds >= GENOTYPE_MODEL_PARAMS.min_tumour_log_ratio || odds >= most),
@@ -261,10 +264,10 @@ mod tests {
             let own = |vote| MoleculeVote { forward: is_forward, ..vote };
             votes(alternative, depth).into_iter().map(own).collect::<Vec<_>>()
         };
-        let quality = |phasing_error_strand, on_other_strand| {
+        let quality = |orientation_with_phasing_errors, on_other_strand| {
             let tumour = [forward(5, 9, false), forward(on_other_strand, 5, true)].concat();
             let normal = [forward(0, 9, false), forward(0, 4, true)].concat();
-            let params = GenotypingParams { phasing_error_strand, ..GenotypingParams::default() };
+            let params = GenotypingParams { orientation_with_phasing_errors, ..GenotypingParams::default() };
             genotype_change(&normal, &[tumour], params).quality
         };
         assert!(quality(Some(false), 0) < quality(None, 0) - 8.0);
@@ -277,7 +280,7 @@ mod tests {
         let quality = |in_tumour, normal_depth| {
             let params = GenotypingParams {
                 num_molecules: [normal_depth, 54],
-                ..GenotypingParams::for_error_frequency(ErrorFrequency::Rare)
+                ..GenotypingParams::defaults_for_error_frequency(ErrorFrequency::Rare)
             };
             genotype_change(&votes(0, normal_depth), &[votes(in_tumour, 54)], params).quality
         };

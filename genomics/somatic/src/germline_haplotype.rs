@@ -11,7 +11,7 @@ use std::ops::Range;
 use genuma_reads::fasta::Reference;
 
 use crate::affine_alignment::{self, Alignment, AlignmentOp};
-use crate::aligned_contig::{AlignedContig, ContigChange, changes_with_ranges};
+use crate::aligned_contig::{AlignedContig, ContigChange, changes_with_contig_ranges};
 use crate::change::{Change, left_align_allele};
 use crate::explanation::{Explanation, ExplanationMethod};
 use crate::locus::Locus;
@@ -270,7 +270,7 @@ pub(crate) fn split_off_germline_changes(
     };
     let mapq = contig.changes.iter().map(|f| f.mapq).max()?;
     let explain = |changes: &[ContigChange]| {
-        Explanation::from_changes(ExplanationMethod::NormalHaplotype, &contig.seq, changes_with_ranges(changes))
+        Explanation::from_changes(ExplanationMethod::NormalHaplotype, &contig.seq, changes_with_contig_ranges(changes))
     };
     let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
@@ -280,7 +280,7 @@ pub(crate) fn split_off_germline_changes(
         return None;
     }
     let mut changes = [somatic, germline].concat();
-    changes.retain(|f| contig.touches_candidate_kmer(&f.contig_range));
+    changes.retain(|f| contig.range_touches_candidate_kmer(&f.contig_range));
     changes.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
     Some((changes, explanation))
 }

@@ -14,7 +14,7 @@ pub struct DisjointSets {
 
 impl DisjointSets {
     /// Creates `n` sets with one member each: the ranks 0 to `n` − 1.
-    pub fn singletons(n: usize) -> DisjointSets {
+    pub fn create_singleton_sets(n: usize) -> DisjointSets {
         DisjointSets { parent: (0..n as u32).map(AtomicU32::new).collect() }
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let pairs = [&[0, 1][..], &[4], &[1, 2], &[4, 5], &[3], &[7, 8], &[8], &[]].map(pair);
         let mut branching = [false; 10];
         (branching[1], branching[3], branching[4]) = (true, true, true);
-        let sets = DisjointSets::singletons(10);
+        let sets = DisjointSets::create_singleton_sets(10);
         sets.join_kmers_of_pairs(&pairs);
         let GroupedPairs { groups, pairs_in_small_groups: lone, pairs_in_unbranched_groups: not_parting } =
             group_pairs(&pairs, &sets, &branching, 2);
@@ -134,7 +134,7 @@ mod tests {
         let n = 20_000;
         let edges: Vec<(u32, u32)> = (0..n).map(|i| (i, i * 7919 % n / 3 * 3)).collect();
         let joined = |threads: usize| {
-            let sets = DisjointSets::singletons(n as usize);
+            let sets = DisjointSets::create_singleton_sets(n as usize);
             std::thread::scope(|scope| {
                 for part in 0..threads {
                     let (sets, edges) = (&sets, &edges);

@@ -14,10 +14,10 @@ use genuma_work::parallel::try_map_in_order;
 use genuma_work::spill::{Error, LocalCopyOfObjectRange};
 use genuma_work::spillable_buckets::{MemoryBudget, SpillableBuckets};
 
-use crate::assemble::{self, AssemblyResult};
-use crate::candidate_kmer::{CandidateKmer, POOLED_SELECTOR_NUMBER, group_by_kmer};
+use crate::assemble::{self, AssembledContigs};
+use crate::candidate_kmer::{CandidateKmer, POOLED_SELECTOR_NUMBER, group_candidates_by_kmer};
 use crate::group::{DisjointSets, GroupedPairs, group_pairs};
-use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, remove_duplicates, remove_hits_of_errors};
+use crate::labelled_pair::{KmerMoleculeCounts, LabelledPair, keep_best_pair_of_each_molecule, remove_hits_of_errors};
 use crate::per_tumour::assemble_pooled_and_per_tumour;
 
 /// Name of the spill file in error messages.
@@ -121,7 +121,7 @@ pub struct GroupAssemblyResult {
     /// Number of pairs skipped because their group has no branching k-mer.
     pub(crate) pairs_in_unbranched_groups: u64,
     /// Contigs of all groups, in the order of the groups, with counts of skipped stacks and reads.
-    pub assembled: AssemblyResult,
+    pub assembled: AssembledContigs,
     /// For each traced variant (`--why`), its labelled pairs and their groups.
     pub traced: Vec<TracedVariantPairs>,
 }
@@ -139,7 +139,7 @@ pub struct TracedVariantPairs {
 /// Result of assembling the groups in one bucket.
 struct BucketResult {
     /// Each group, by its smallest k-mer rank, with its contigs.
-    groups: Vec<(u32, AssemblyResult)>,
+    groups: Vec<(u32, AssembledContigs)>,
     pairs_in_small_groups: u64,
     pairs_in_unbranched_groups: u64,
     /// For each traced variant, the number of pairs with its k-mers.
@@ -215,14 +215,14 @@ impl<'a> GroupAssembler<'a> {
             pairs.into_iter().try_for_each(|pair| put_pair(&self.buckets, bucket, pair))
         };
 
-        let kmers = group_by_kmer(&candidates).count();
+        let kmers = group_candidates_by_kmer(&candidates).count();
         let molecule_counts = KmerMoleculeCounts::zero_counts(kmers, tumours);
         let counts = self.for_each_bucket(|mut all, bucket| {
             for shard in &self.shards {
                 all.append(&mut shard.read_bucket(bucket)?);
             }
             let before = count_by_selector(&all, tumours);
-            let molecules = remove_duplicates(all, &fragment_ends);
+            let molecules = keep_best_pair_of_each_molecule(all, &fragment_ends);
             molecule_counts.count_kmers_of_pairs(&molecules);
             let after = count_by_selector(&molecules, tumours);
             put_back(molecules, bucket).map(|()| [before, after])
@@ -232,7 +232,7 @@ impl<'a> GroupAssembler<'a> {
         let molecules = sum(1, POOLED_SELECTOR_NUMBER.into());
         let branching = molecule_counts.confirm_branching_kmers(&candidates, &shares, &error_rates);
 
-        let sets = DisjointSets::singletons(kmers);
+        let sets = DisjointSets::create_singleton_sets(kmers);
         // For a large genome the candidates take about 1 GB, which the contigs will need.
         drop(candidates);
         let errors = self.for_each_bucket(|mut pairs, bucket| {
@@ -306,9 +306,9 @@ fn assemble_bucket(
     sets: &DisjointSets,
     branching: &[bool],
     traced: &[HashSet<u32>],
-    assemble: impl Fn(&[u32], &[LabelledPair]) -> AssemblyResult,
+    assemble: impl Fn(&[u32], &[LabelledPair]) -> AssembledContigs,
 ) -> BucketResult {
-    pairs.sort_unstable_by(LabelledPair::compare_by_name);
+    pairs.sort_unstable_by(LabelledPair::compare_by_name_and_bases);
     let GroupedPairs { groups, pairs_in_small_groups: lone, pairs_in_unbranched_groups: not_parting } =
         group_pairs(&pairs, sets, branching, assemble::MIN_CONTIG_PAIRS);
     let has_traced_kmer = |pair: u32, ranks: &HashSet<u32>| {

@@ -84,8 +84,9 @@ pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) 
             let start = usize::try_from(window.start as i32 + shift).ok()?;
             rival.seq.get(start..start + window.len())
         };
-        let same = rival.changes.iter().any(|other| change::is_same_change(&other.change, &f.change))
-            || shifts.iter().any(|&shift| there(shift) == Some(&contig.seq[window.clone()]));
+        let same =
+            rival.changes.iter().any(|other| change::are_changes_equal_within_tolerance(&other.change, &f.change))
+                || shifts.iter().any(|&shift| there(shift) == Some(&contig.seq[window.clone()]));
         let reaches = |&shift: &i32| {
             f.contig_range.start as i32 + shift >= 0 && f.contig_range.start as i32 + shift <= rival.seq.len() as i32
         };

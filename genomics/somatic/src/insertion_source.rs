@@ -4,7 +4,7 @@ use genuma_align::{Hit, Strand};
 use genuma_reads::fasta::Reference;
 
 use crate::aligned_contig::ContigChange;
-use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_VARIANT_BP, RetainedSide};
 
 /// Maximum number of mismatches, or of mismatches and gap bases in a copy of another locus, between an insertion of
 /// `len` bases and the sequence it was copied from.
@@ -42,7 +42,8 @@ pub(crate) fn replace_insertions_by_junctions(
 /// The inserted bases, if the change is an insertion of at least 50 bp; otherwise `None`.
 pub fn long_inserted_sequence(change: &Change) -> Option<&[u8]> {
     let Change::Allele { reference, alternative, .. } = change else { return None };
-    let inserts = reference.len() == 1 && alternative.len() > MIN_STRUCTURAL_BP && reference[0] == alternative[0];
+    let inserts =
+        reference.len() == 1 && alternative.len() > MIN_STRUCTURAL_VARIANT_BP && reference[0] == alternative[0];
     inserts.then(|| &alternative[1..])
 }
 

@@ -117,9 +117,9 @@ impl KmerLookup {
         asked.clear();
         // By now the filter word is in the cache; then the slot of the table.
         let mut look = |asked: &mut Vec<PendingLookup>| {
-            asked.retain(|place| map.may_contain_kmer(&place.kmer));
+            asked.retain(|place| map.check_filter_and_prefetch_slot(&place.kmer));
             for PendingLookup { start: at, forward, kmer } in asked.drain(..) {
-                out.extend(map.rank_of_query(&kmer).map(|rank| KmerHit { start: at, span: *k, rank, forward }));
+                out.extend(map.finish_lookup(&kmer).map(|rank| KmerHit { start: at, span: *k, rank, forward }));
             }
         };
         let packed = sieve.for_each_candidate_range(seq, sifter, |stretch| {

@@ -92,7 +92,7 @@ impl KmerMap {
     #[inline]
     pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
         let query = StartedKmerLookup { kmer, hash: hash_kmer(kmer) };
-        if self.may_contain_kmer(&query) { self.rank_of_query(&query) } else { None }
+        if self.check_filter_and_prefetch_slot(&query) { self.finish_lookup(&query) } else { None }
     }
 
     /// Starts the lookup of a canonical k-mer and prefetches its word of the Bloom filter.
@@ -106,7 +106,7 @@ impl KmerMap {
     /// Whether the map may contain the k-mer, according to the Bloom filter. If so, prefetches the slot of the hash
     /// table.
     #[inline]
-    pub fn may_contain_kmer(&self, query: &StartedKmerLookup) -> bool {
+    pub fn check_filter_and_prefetch_slot(&self, query: &StartedKmerLookup) -> bool {
         let hash = query.hash;
         let may = !self.filter[(hash >> self.filter_shift) as usize] & filter_bits(hash) == 0;
         if may {
@@ -115,10 +115,10 @@ impl KmerMap {
         may
     }
 
-    /// The rank of a k-mer for which [`KmerMap::may_contain_kmer`] returned true; `None` if the map does not contain
-    /// it.
+    /// The rank of a k-mer for which [`KmerMap::check_filter_and_prefetch_slot`] returned true; `None` if the map does
+    /// not contain it.
     #[inline]
-    pub fn rank_of_query(&self, query: &StartedKmerLookup) -> Option<u32> {
+    pub fn finish_lookup(&self, query: &StartedKmerLookup) -> Option<u32> {
         self.probe_slots(query.kmer, query.hash)
     }
 

@@ -72,7 +72,7 @@ impl KnownVariants {
     ///
     /// # Errors
     /// The file cannot be read, is no VCF file or does not fit the reference.
-    pub fn check_file(&self, genome: &Reference) -> Result<(), Error> {
+    pub fn check_file_start_and_index(&self, genome: &Reference) -> Result<(), Error> {
         let read_error = |source| genuma_reads::Error::Read { path: self.path.clone(), source };
         if self.path.metadata().map_err(read_error)?.is_file() {
             PopulationFrequencies::check_vcf_file(&self.path, genome)?;
@@ -84,7 +84,7 @@ impl KnownVariants {
     ///
     /// # Errors
     /// The file cannot be read, is no VCF file or does not fit the reference.
-    pub(crate) fn look_up_changes<'a>(
+    pub(crate) fn read_frequencies_of_changes<'a>(
         &self,
         changes: impl Iterator<Item = &'a Change>,
         genome: &Reference,
@@ -95,8 +95,8 @@ impl KnownVariants {
         variants.dedup();
         let found = PopulationFrequencies::read_vcf_file(&self.path, genome, &variants)?;
         let listed = variants.iter().filter(|variant| found.frequency_of_variant(variant).is_some()).count() as u64;
-        ledger.add_produced("known", "changes that the known variants have", listed);
-        ledger.add_skipped(
+        ledger.append_produced_line("known", "changes that the known variants have", listed);
+        ledger.append_skipped_line(
             "known",
             "known variants without a frequency: 0.001 is assumed",
             found.num_variants_without_frequency,

@@ -11,11 +11,13 @@ use genuma_reads::ReadPair;
 use serde::{Deserialize, Serialize};
 
 use crate::candidate_kmer::{
-    CandidateKmer, HIGH_BASE_QUALITY, POOLED_SELECTOR_NUMBER, group_by_kmer, min_count_above_errors_at_depth,
-    min_high_quality_count_above_errors,
+    CandidateKmer, MIN_HIGH_BASE_QUALITY, POOLED_SELECTOR_NUMBER, group_candidates_by_kmer,
+    min_count_above_errors_at_depth, min_high_quality_count_above_errors,
 };
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
-use crate::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, MoleculeAssignment, hash_bytes, umi_key_of_name};
+use crate::molecule::{
+    COMPARED_MATE_PREFIX_BP, MoleculeAssignment, PairForDuplicateSearch, hash_bytes, umi_key_of_name,
+};
 use crate::packed::{OwnedRead, PackedRead};
 use crate::tandem_repeat;
 
@@ -52,7 +54,7 @@ impl MatePrefixes {
     }
 }
 
-impl MatePair for MatePrefixes {
+impl PairForDuplicateSearch for MatePrefixes {
     fn sample(&self) -> u8 {
         self.sample
     }
@@ -93,7 +95,7 @@ pub fn build_candidate_lookup(k: u32, candidates: &[CandidateKmer]) -> KmerLooku
     if candidates.windows(2).all(|two| two[0].kmer != two[1].kmer) {
         return KmerLookup::from_kmer_iter(k, candidates.iter().map(|candidate| candidate.kmer));
     }
-    let distinct: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
+    let distinct: Vec<u64> = group_candidates_by_kmer(candidates).map(|same| same[0].kmer).collect();
     KmerLookup::from_kmer_iter(k, distinct.iter().copied())
 }
 
@@ -113,14 +115,14 @@ pub fn find_candidates_in_pair(
 
 impl LabelledPair {
     /// Copies a pair out of its batch, together with the candidate k-mers found in it.
-    pub fn from_pair(pair: ReadPair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> LabelledPair {
+    pub fn from_pair_and_hits(pair: ReadPair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> LabelledPair {
         let mates = pair.mates.map(|mate| PackedRead::from(&OwnedRead::from_mate(mate)));
         LabelledPair { name: pair.name.into(), sample, mates, hits: hits.clone() }
     }
 
     /// Compares two labelled pairs by name, then bases, then sample. Sorting by it gives the same order whatever the
     /// order of the input.
-    pub fn compare_by_name(a: &LabelledPair, b: &LabelledPair) -> Ordering {
+    pub fn compare_by_name_and_bases(a: &LabelledPair, b: &LabelledPair) -> Ordering {
         (&a.name, &a.mates, a.sample).cmp(&(&b.name, &b.mates, b.sample))
     }
 }
@@ -194,7 +196,7 @@ impl KmerMoleculeCounts {
         // A branching k-mer differs from the normal in its first or last base.
         count_carriers(&self.high_quality_molecules, self.tumours, pairs, |read, hit| {
             let last = hit.start + hit.span - 1;
-            [hit.start, last].iter().all(|&at| read.quality_at(at as usize) >= HIGH_BASE_QUALITY)
+            [hit.start, last].iter().all(|&at| read.quality_at(at as usize) >= MIN_HIGH_BASE_QUALITY)
         });
         count_carriers(&self.inner_molecules, self.tumours, pairs, |read, hit| {
             let beyond = read.len().saturating_sub((hit.start + hit.span) as usize);
@@ -252,11 +254,11 @@ impl KmerMoleculeCounts {
                 f64::from(self.count_for_selector(&self.high_quality_molecules, rank, candidate.selector))
                     >= min_high_quality_count_above_errors(here, error_rate)
             };
-            let may_be_confirmed = candidate.needs_high_quality() || error_rate.is_some();
+            let may_be_confirmed = candidate.needs_high_quality_bases() || error_rate.is_some();
             let inner = || self.count_for_selector(&self.inner_molecules, rank, candidate.selector) > 0;
             (beyond || (may_be_confirmed && good())) && inner()
         };
-        group_by_kmer(candidates)
+        group_candidates_by_kmer(candidates)
             .enumerate()
             .map(|(rank, same)| same.iter().any(|candidate| parts(rank, candidate)))
             .collect()
@@ -336,13 +338,16 @@ pub fn remove_hits_of_errors(
 /// Keeps one pair of each molecule: the pair with the highest sum of base qualities, or the first of several such
 /// pairs. In samples with fixed fragment ends (`fragment_ends`, by sample) a pair without a UMI is a molecule of its
 /// own. The result is sorted by name and bases.
-pub fn remove_duplicates(mut labelled: Vec<LabelledPair>, fragment_ends: &[RandomOrFixedEnds]) -> Vec<LabelledPair> {
-    labelled.sort_unstable_by(LabelledPair::compare_by_name);
+pub fn keep_best_pair_of_each_molecule(
+    mut labelled: Vec<LabelledPair>,
+    fragment_ends: &[RandomOrFixedEnds],
+) -> Vec<LabelledPair> {
+    labelled.sort_unstable_by(LabelledPair::compare_by_name_and_bases);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
     let quality = |pair: &LabelledPair| pair.mates.iter().flat_map(PackedRead::qualities).map(u64::from).sum::<u64>();
     let mut stays = vec![false; labelled.len()];
     let starts: Vec<MatePrefixes> = labelled.iter().map(MatePrefixes::from_pair).collect();
-    for copies in MoleculeAssignment::from_pairs(&members, &starts, fragment_ends).pairs_by_molecule() {
+    for copies in MoleculeAssignment::assign_pairs_to_molecules(&members, &starts, fragment_ends).pairs_by_molecule() {
         if let [one] = copies[..] {
             stays[one as usize] = true;
             continue;

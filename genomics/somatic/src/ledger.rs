@@ -49,12 +49,12 @@ pub struct Ledger {
 
 impl Ledger {
     /// Appends a line: `stage` produced `count` items with the description `what`.
-    pub fn add_produced(&mut self, stage: &str, what: &str, count: u64) {
+    pub fn append_produced_line(&mut self, stage: &str, what: &str, count: u64) {
         self.push(stage, what, count, false);
     }
 
     /// Appends a line: `stage` skipped `count` items with the description `what`. A count of 0 gives no line.
-    pub fn add_skipped(&mut self, stage: &str, what: &str, count: u64) {
+    pub fn append_skipped_line(&mut self, stage: &str, what: &str, count: u64) {
         if count > 0 {
             self.push(stage, what, count, true);
         }
@@ -88,13 +88,13 @@ mod tests {
     #[test]
     fn lines_stand_in_order_and_nothing_left_out_is_no_line() {
         let (mut one, mut two) = (Ledger::default(), Ledger::default());
-        one.add_produced("count", "pairs", 0);
-        one.add_skipped("count", "copies", 0);
-        two.add_produced("assemble", "groups", 7);
-        two.add_skipped("assemble", "lone pairs", 3);
+        one.append_produced_line("count", "pairs", 0);
+        one.append_skipped_line("count", "copies", 0);
+        two.append_produced_line("assemble", "groups", 7);
+        two.append_skipped_line("assemble", "lone pairs", 3);
         one.append_lines(&two);
         let mut three = Ledger::default();
-        three.add_produced("panel", "known", 5);
+        three.append_produced_line("panel", "known", 5);
         let mut between = one.clone();
         between.insert_lines_before_stage("assemble", &three);
         assert_eq!(between.lines[1], three.lines[0]);

@@ -55,7 +55,8 @@ pub(crate) fn compute_linkage_evidence(
     }
     let is_kataegis = divergence::are_mostly_deaminations(small());
     let is_germline = |own: &ChangeWithVotes<'_>| {
-        AlleleSupport::count_votes(own.normal).supporting_vote_share() >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
+        AlleleSupport::count_supporting_molecules(own.normal).supporting_vote_share()
+            >= GENOTYPE_MODEL_PARAMS.min_germline_fraction
     };
     let can_be_linked: Vec<bool> =
         changes.iter().map(|own| is_small_variant(own.change) && !is_germline(own)).collect();

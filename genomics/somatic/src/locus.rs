@@ -98,17 +98,17 @@ const MAX_RIVAL_DISTANCE_BP: usize = 100;
 const MAX_RIVALS: usize = 8;
 
 /// Finds the rivals of all loci. Returns how many rivals were left out because their locus has too many.
-pub fn set_rival_contigs(loci: &mut [Locus]) -> u64 {
+pub fn find_and_set_rival_contigs(loci: &mut [Locus]) -> u64 {
     let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
         .zip(loci.iter())
-        .flat_map(|(l, locus)| locus.affected_positions().into_iter().map(move |place| (place, l)))
+        .flat_map(|(l, locus)| locus.positions_of_change_ends().into_iter().map(move |place| (place, l)))
         .collect();
     places.sort_unstable();
     let found: Vec<Vec<usize>> = (0..loci.len())
         .map(|l| {
             let mut near: Vec<usize> = Vec::new();
-            for (chrom, pos) in loci[l].affected_positions() {
+            for (chrom, pos) in loci[l].positions_of_change_ends() {
                 let from = places.partition_point(|p| p.0 < (chrom, pos.saturating_sub(MAX_RIVAL_DISTANCE_BP)));
                 let within = places[from..].iter().take_while(|p| p.0 <= (chrom, pos + MAX_RIVAL_DISTANCE_BP));
                 near.extend(within.map(|p| p.1).filter(|&other| other != l));
@@ -151,9 +151,9 @@ impl Locus {
     }
 
     /// For each change of the contig its breakpoints or, for a small change, its first position (see
-    /// [`change::affected_positions`]): index of the sequence and position.
-    fn affected_positions(&self) -> Vec<(usize, usize)> {
-        self.contig.changes.iter().flat_map(|f| change::affected_positions(&f.change)).collect()
+    /// [`change::positions_of_change_ends`]): index of the sequence and position.
+    fn positions_of_change_ends(&self) -> Vec<(usize, usize)> {
+        self.contig.changes.iter().flat_map(|f| change::positions_of_change_ends(&f.change)).collect()
     }
 
     /// Computes the evidence of all reads of the locus. They are compared with the haplotypes of this locus and of its
@@ -164,12 +164,18 @@ impl Locus {
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
-        LocusEvidence::from_placed_reads(&self.contig, self.haplotypes(loci).into(), &self.reads, pairs, errors)
+        LocusEvidence::from_placed_reads(
+            &self.contig,
+            self.haplotypes_of_contig_and_rivals(loci).into(),
+            &self.reads,
+            pairs,
+            errors,
+        )
     }
 
     /// The haplotypes with which the reads of the locus are compared: those of its contig and of its rivals among
     /// `loci`.
-    pub fn haplotypes(&self, loci: &[Locus]) -> Vec<Haplotype> {
+    pub fn haplotypes_of_contig_and_rivals(&self, loci: &[Locus]) -> Vec<Haplotype> {
         let mut haplotypes = haplotype::haplotypes_of_contig(&self.contig);
         let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
         haplotypes.extend(rivals.filter_map(|rival| haplotype::haplotype_of_rival_contig(&self.contig, rival)));
@@ -186,13 +192,13 @@ impl Locus {
 
     /// Counts errors of the reads: wrong bases away from changes, and wrong lengths of repeats and short homopolymers
     /// away from changes. The lengths are counted in the normal, or in the tumours if there is no normal. `error_rate`
-    /// is the measured error rate, as in [`sequencing_errors::BaseErrorCounts::count_errors`].
-    pub fn count_errors(
+    /// is the measured error rate, as in [`sequencing_errors::BaseErrorCounts::count_wrong_bases`].
+    pub fn count_base_and_length_errors(
         &self,
         pairs: &[RecruitedPair],
         error_rate: Option<f64>,
         has_normal: bool,
-    ) -> (sequencing_errors::BaseErrorCounts, slippage::RepeatLengthCounts, ShortHomopolymerReadCounts) {
+    ) -> (sequencing_errors::BaseErrorCounts, slippage::ReadCountsByRepeatLength, ShortHomopolymerReadCounts) {
         let seq = &self.contig.seq;
         let mut changed = vec![false; seq.len()];
         for contig_change in &self.contig.changes {
@@ -205,7 +211,7 @@ impl Locus {
             .iter()
             .map(|(r, sample, read)| ReadOnContig { sample: *sample, is_f1r2: r.is_f1r2(), start: r.offsets[0], read })
             .collect();
-        let mut slips = slippage::RepeatLengthCounts::default();
+        let mut slips = slippage::ReadCountsByRepeatLength::default();
         let normal_lengths = |repeat: &RepeatRange, max_reads: usize| -> Vec<usize> {
             let covers = |r: &PlacedRead, read: &OwnedRead| {
                 r.offsets[0] < repeat.start as i32 && r.offsets[0] + read.seq.len() as i32 > repeat.end as i32
@@ -217,7 +223,7 @@ impl Locus {
                 .filter_map(|(r, _, read)| repeat.length_in_read(seq, &read.seq, &r.offsets))
                 .collect()
         };
-        for repeat in RepeatRange::find_repeats(seq) {
+        for repeat in RepeatRange::find_countable_repeats(seq) {
             if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
                 continue;
             }
@@ -226,9 +232,9 @@ impl Locus {
         let mut homopolymers = ShortHomopolymerReadCounts::default();
         for homopolymer in ShortHomopolymerReadCounts::choose_homopolymers_to_count(seq, &changed) {
             let max_reads = slippage::SLIPPAGE_MODEL_PARAMS.max_reads_per_short_homopolymer;
-            homopolymers.count_reads(homopolymer.length_bp(), &normal_lengths(&homopolymer, max_reads));
+            homopolymers.count_reads_of_homopolymer(homopolymer.length_bp(), &normal_lengths(&homopolymer, max_reads));
         }
-        (sequencing_errors::BaseErrorCounts::count_errors(seq, &changed, &on, error_rate), slips, homopolymers)
+        (sequencing_errors::BaseErrorCounts::count_wrong_bases(seq, &changed, &on, error_rate), slips, homopolymers)
     }
 
     /// Genotypes the contig's changes. `number` is the index of the locus. Calls with a quality below `least_quality`
@@ -248,7 +254,7 @@ impl Locus {
         let linkage = self.compute_linkage_evidence(&votes, admixture);
         let are_clustered = linked_changes::are_changes_clustered(&self.contig);
         let normal_votes = votes.iter().map(|own| &own.normal[..]);
-        let is_divergent = divergence::is_divergent(&self.contig, normal_votes, are_clustered)
+        let is_divergent = divergence::is_divergent_contig(&self.contig, normal_votes, are_clustered)
             && !linked_changes::is_somatic_cluster(&linkage);
         let fold_backs = fold_back::flag_fold_back_changes(&self.contig);
         let judge_one = |(f, contig_change): (usize, &crate::aligned_contig::ContigChange)| {
@@ -264,10 +270,10 @@ impl Locus {
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability_of_change(f),
                 admixture,
-                has_fixed_fragment_ends: evidence.has_fixed_fragment_ends(),
+                has_fixed_fragment_ends: evidence.has_tumour_with_fixed_fragment_ends(),
                 has_normal,
                 is_small_variant: is_small_variant(&contig_change.change),
-                phasing_error_strand: repeat_length_change::phasing_error_strand(&self.contig, f),
+                orientation_with_phasing_errors: repeat_length_change::orientation_with_phasing_errors(&self.contig, f),
                 is_linked: linkage[f].is_linked,
                 haplotype_log_ratio: linkage[f].haplotype_log_ratio,
                 cluster_log_odds: linkage[f].cluster_log_odds,
@@ -328,14 +334,14 @@ impl Locus {
     /// If the contig comes from a paralog, adds a filter to the calls of its small changes and of its unaligned ends.
     /// `votes` has the votes on each call.
     fn filter_paralog(&self, calls: &mut [VariantCall], votes: &[ChangeVotes], admixture: Admixture) {
-        let genotyped = calls.iter().zip(votes).map(|(call, votes)| divergence::GenotypedChange {
+        let genotyped = calls.iter().zip(votes).map(|(call, votes)| divergence::ChangeGenotypedInNormal {
             change: &call.change,
             is_germline: call.genotype.filters.contains(&Filter::Germline),
             normal_votes: &votes.normal,
         });
         let normal_has_tumour = admixture.tumour_in_normal_ratio > 0.0;
         if divergence::is_contig_of_paralog(&genotyped.collect::<Vec<_>>(), normal_has_tumour)
-            || divergence::has_diverged_end(&self.contig)
+            || divergence::has_end_from_diverged_array(&self.contig)
         {
             let is_of_paralog = |change: &Change| is_small_variant(change) || matches!(change, Change::Novel { .. });
             for call in calls.iter_mut().filter(|call| is_of_paralog(&call.change)) {

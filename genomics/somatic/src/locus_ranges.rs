@@ -103,7 +103,7 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn finish_shard(self) -> Result<Vec<DiskBucketLocation>, Error> {
+    pub fn flush_shard_buckets(self) -> Result<Vec<DiskBucketLocation>, Error> {
         self.buckets.finish_writing()
     }
 
@@ -116,7 +116,7 @@ impl RecruitedPairBuckets {
     ///
     /// # Errors
     /// The object cannot be opened.
-    pub fn open_shard(
+    pub fn open_shard_buckets(
         file: &LocalCopyOfObjectRange<'_>,
         buckets: Vec<DiskBucketLocation>,
     ) -> Result<DiskBuckets, Error> {
@@ -154,7 +154,7 @@ impl RecruitedPairBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.downsample_contigs_of_pair(pair, depths, scratch, found);
+                index.drop_pair_at_downsampled_contigs(pair, depths, scratch, found);
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);
@@ -287,7 +287,7 @@ impl LocusRanges {
     }
 
     /// The changes of all loci.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+    pub(crate) fn changes_of_all_loci(&self) -> impl Iterator<Item = &Change> {
         self.loci.iter().flat_map(|locus| &locus.contig.changes).map(|found| &found.change)
     }
 
@@ -352,7 +352,7 @@ impl LocusRanges {
     ///
     /// # Errors
     /// Returns an error if a file cannot be read or is damaged, or the first error of `each`.
-    pub fn for_each_range<E: From<Error>>(
+    pub fn for_each_locus_range<E: From<Error>>(
         &mut self,
         mut each: impl FnMut(&mut [Locus], &[u32], &[RecruitedPair]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
     use crate::aligned_contig::ContigChange;
     use crate::change::Change;
-    use crate::recruit::{RecruitingKmerCounts, RecruitingKmers};
+    use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmers};
     use genuma_reads::dna::reverse_complement;
     use genuma_reads::{Mate, ReadPair};
 
@@ -438,7 +438,7 @@ mod tests {
     fn recruit_simulated_pairs(genome: &[u8], contigs: &mut Vec<AlignedContig>, path: &Path) -> RecruitedPairsOnDisk {
         let index =
             RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(contigs, 31, None, 1));
-        let seen = RecruitingKmerCounts::zero_counts(&index, 2);
+        let seen = PairCountsByRecruitingKmer::zero_counts(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(contigs, path).unwrap();
         let (mut looking, mut found) = (index.allocate_lookup_buffers(), Vec::new());
         let mut kept = 0;
@@ -482,7 +482,7 @@ mod tests {
             let mut all = vec![Vec::new(); contigs.len()];
             let mut seen = Vec::new();
             ranges
-                .for_each_range(|loci, here, pairs| {
+                .for_each_locus_range(|loci, here, pairs| {
                     for &c in here {
                         let locus = &loci[c as usize];
                         assert_eq!(locus.num_reads, locus.reads.len());

@@ -18,11 +18,11 @@ pub(crate) const MAX_MINISATELLITE_UNIT_BP: usize = 60;
 const MIN_REPEAT_BP: usize = 28;
 /// Minimum number of bases of a repeat that equal the base one unit before. Chosen: of reads of 150 random bases, one
 /// in ten thousand has such a stretch by chance.
-pub(crate) const MIN_REPEATED_BP: usize = 14;
+pub(crate) const MIN_BASES_EQUAL_ONE_UNIT_BEFORE: usize = 14;
 /// Number of bases of a seed: consecutive bases that are compared at once.
 const SEED_BP: usize = 8;
 /// Distance in bp between compared seeds. Each minisatellite contains a whole seed that is repeated one unit later.
-const SEED_STEP_BP: usize = MIN_REPEATED_BP - SEED_BP + 1;
+const SEED_STEP_BP: usize = MIN_BASES_EQUAL_ONE_UNIT_BEFORE - SEED_BP + 1;
 /// Maximum unit length in bp of short tandem repeats, which are excluded here.
 const MAX_SHORT_DISTANCE_BP: usize = 6;
 /// If at least this percentage of the bases of a sequence equal the base a short distance before, the sequence is a
@@ -107,7 +107,7 @@ fn extend_seeds(seq: &[u8], seeds: impl Iterator<Item = usize>, mut each: impl F
         let units = MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP;
         for unit in units.filter(|unit| seed_at(at + unit) == Some(seed)) {
             let range = extend_repeat(seq, at, unit);
-            if range.len() >= min_length_bp(unit) && is_minisatellite(&seq[range.clone()]) {
+            if range.len() >= min_minisatellite_length_bp(unit) && is_minisatellite(&seq[range.clone()]) {
                 done = range.end;
                 each(range, unit);
                 break;
@@ -117,14 +117,15 @@ fn extend_seeds(seq: &[u8], seeds: impl Iterator<Item = usize>, mut each: impl F
 }
 
 /// Minimum length in bp of a minisatellite with units of `unit` bp.
-pub(crate) fn min_length_bp(unit: usize) -> usize {
-    MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP)
+pub(crate) fn min_minisatellite_length_bp(unit: usize) -> usize {
+    MIN_REPEAT_BP.max(unit + MIN_BASES_EQUAL_ONE_UNIT_BEFORE)
 }
 
 /// Whether the bases are a single minisatellite from the first to the last base.
-pub(crate) fn is_whole_minisatellite(bases: &[u8]) -> bool {
-    let is_repeated =
-        |unit: usize| bases.len() >= min_length_bp(unit) && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b);
+pub(crate) fn consists_of_one_minisatellite(bases: &[u8]) -> bool {
+    let is_repeated = |unit: usize| {
+        bases.len() >= min_minisatellite_length_bp(unit) && bases.iter().zip(&bases[unit..]).all(|(a, b)| a == b)
+    };
     (MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP.min(bases.len())).any(is_repeated) && is_minisatellite(bases)
 }
 
@@ -133,9 +134,9 @@ pub(crate) fn find_imperfect_minisatellites(seq: &[u8]) -> Vec<(Range<usize>, us
     let mut found = Vec::new();
     extend_seeds(seq, (0..seq.len()).step_by(SEED_STEP_BP), |range, unit| {
         let equals_next = |i: usize| seq[i] == seq[i + unit];
-        let start = range.start - repeat_extension_len((0..range.start).rev().map(equals_next));
+        let start = range.start - num_positions_extending_repeat((0..range.start).rev().map(equals_next));
         let repeated = range.end - unit..seq.len() - unit;
-        let end = range.end + repeat_extension_len(repeated.map(equals_next));
+        let end = range.end + num_positions_extending_repeat(repeated.map(equals_next));
         found.push((start..end, unit));
     });
     found
@@ -143,7 +144,7 @@ pub(crate) fn find_imperfect_minisatellites(seq: &[u8]) -> Vec<(Range<usize>, us
 
 /// Number of positions by which a repeat is extended. `repeats` says for each position whether its base is the one a
 /// unit away. Positions are added as long as more than two of three are.
-pub(crate) fn repeat_extension_len(repeats: impl Iterator<Item = bool>) -> usize {
+pub(crate) fn num_positions_extending_repeat(repeats: impl Iterator<Item = bool>) -> usize {
     let (mut score, mut best, mut len) = (0i32, 0i32, 0);
     for (i, is_repeated) in repeats.enumerate() {
         score += if is_repeated { 1 } else { -2 };
@@ -208,7 +209,7 @@ mod tests {
         for unit in MIN_MINISATELLITE_UNIT_BP..=MAX_MINISATELLITE_UNIT_BP {
             for before in 10..24 {
                 let one = bases.draw(unit);
-                let len = MIN_REPEAT_BP.max(unit + MIN_REPEATED_BP) + bases.below(40);
+                let len = MIN_REPEAT_BP.max(unit + MIN_BASES_EQUAL_ONE_UNIT_BEFORE) + bases.below(40);
                 let repeat: Vec<u8> = one.iter().copied().cycle().take(len).collect();
                 if !is_minisatellite(&repeat) {
                     continue;

@@ -28,8 +28,8 @@ fn count_mismatches(a: &[u8], b: &[u8]) -> usize {
     }
 }
 
-/// A read pair of a sample, as duplicates are found: its sample, bases and UMIs.
-pub trait MatePair {
+/// A read pair among which duplicates are searched: its sample, bases and UMIs.
+pub trait PairForDuplicateSearch {
     /// Number of the sample that the pair is from: 0 for the normal, 1 and up for tumours.
     fn sample(&self) -> u8;
     /// Bases of read 1 and of read 2.
@@ -41,7 +41,7 @@ pub trait MatePair {
 /// Whether the starts of both mates of two pairs are the same, except for sequencing errors, so that the pairs come
 /// from one molecule. Read 1 of one pair is also compared with read 2 of the other, because the two strands of a
 /// molecule are sequenced from opposite ends.
-fn is_same_molecule(a: &impl MatePair, b: &impl MatePair) -> bool {
+fn is_same_molecule(a: &impl PairForDuplicateSearch, b: &impl PairForDuplicateSearch) -> bool {
     let (one, other) = (a.seqs(), b.seqs());
     let ends = |x: usize, y: usize| {
         // Reads without mates: a read and a missing mate have no bases in common.
@@ -103,7 +103,7 @@ const MAX_LINEAR_PAIRS: usize = 32;
 /// mismatches have at least one equal part.
 const PREFIX_PARTS: usize = MAX_MISMATCHES + 1;
 
-/// Index of the representative pairs of molecules, with the keys of their UMIs, by the start of either mate.
+/// Index of the representative pairs of molecules by the UMI key and the first bases of either mate.
 #[derive(Default)]
 struct RepresentativeIndex<'a> {
     by_prefix: WordHashMap<PrefixKey<'a>, Vec<Representative>>,
@@ -164,9 +164,9 @@ impl MoleculeAssignment {
     /// its representative. `fragment_ends` has for each sample whether its fragments end at fixed or at random
     /// positions; samples without an entry have random ends. A pair with fixed ends and without a UMI is a molecule of
     /// its own. Pairs whose UMIs differ in more than one base are of different molecules.
-    pub fn from_pairs<'a>(
+    pub fn assign_pairs_to_molecules<'a>(
         members: &[u32],
-        pairs: &'a [impl MatePair],
+        pairs: &'a [impl PairForDuplicateSearch],
         fragment_ends: &[RandomOrFixedEnds],
     ) -> MoleculeAssignment {
         let mut heads = RepresentativeIndex::default();
@@ -249,21 +249,24 @@ mod tests {
             pair(1, [one, other]),
             pair(0, [one, two]),
         ];
-        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3, 4], &pairs, &[]);
+        let molecules = MoleculeAssignment::assign_pairs_to_molecules(&[0, 1, 2, 3, 4], &pairs, &[]);
         assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.representative_of_pair(p)), [0, 0, 0, 3, 4]);
         assert!(molecules.is_duplicate(2) && !molecules.is_duplicate(4));
         assert_eq!(molecules.pairs_by_molecule(), [vec![0, 1, 2], vec![3], vec![4]]);
         // Pairs of a sample with fixed fragment ends.
-        let own =
-            MoleculeAssignment::from_pairs(&[0, 1, 4], &pairs, &[RandomOrFixedEnds::Random, RandomOrFixedEnds::Fixed]);
+        let own = MoleculeAssignment::assign_pairs_to_molecules(
+            &[0, 1, 4],
+            &pairs,
+            &[RandomOrFixedEnds::Random, RandomOrFixedEnds::Fixed],
+        );
         assert_eq!([0, 1, 4].map(|p| own.representative_of_pair(p)), [0, 1, 4]);
         // Reads without mates: the start of the read tells.
         let late = b"ACGTTGCATGCCGATTGCTAGGATCCATTAGC";
         let singles = [pair(1, [one, b""]), pair(1, [late, b""]), pair(1, [b"ACGTTGCATGCCTTTTTTTTTTTTTTTTTTTT", b""])];
-        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2], &singles, &[]);
+        let molecules = MoleculeAssignment::assign_pairs_to_molecules(&[0, 1, 2], &singles, &[]);
         assert_eq!([0, 1, 2].map(|p| molecules.representative_of_pair(p)), [0, 0, 2]);
         // Only some of the pairs.
-        let some = MoleculeAssignment::from_pairs(&[1, 2, 4], &pairs, &[]);
+        let some = MoleculeAssignment::assign_pairs_to_molecules(&[1, 2, 4], &pairs, &[]);
         assert_eq!([1, 2, 4].map(|p| some.representative_of_pair(p)), [1, 1, 4]);
     }
 
@@ -300,7 +303,7 @@ mod tests {
             heads.extend(representative.is_none().then_some(p));
             expected.push(representative.unwrap_or(p));
         }
-        let molecules = MoleculeAssignment::from_pairs(&members, &pairs, &[]);
+        let molecules = MoleculeAssignment::assign_pairs_to_molecules(&members, &pairs, &[]);
         assert!(members.iter().all(|&p| molecules.representative_of_pair(p) == expected[p as usize]));
         assert!(heads.len() > 2 * MAX_LINEAR_PAIRS && heads.len() < 2000, "{}", heads.len());
     }
@@ -318,7 +321,7 @@ mod tests {
             named(b"d", [one, two]),
         ];
         for ends in [RandomOrFixedEnds::Random, RandomOrFixedEnds::Fixed] {
-            let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[ends; 2]);
+            let molecules = MoleculeAssignment::assign_pairs_to_molecules(&[0, 1, 2, 3], &pairs, &[ends; 2]);
             assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_pair(p)), [0, 0, 2, 3]);
         }
     }
@@ -327,7 +330,7 @@ mod tests {
     fn short_and_empty_mates_are_copies_of_nothing() {
         let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
         let pairs = [pair(1, [b"", b""]), pair(1, [b"", b""]), pair(1, [b"ACGT", one]), pair(1, [b"ACGT", one])];
-        let molecules = MoleculeAssignment::from_pairs(&[0, 1, 2, 3], &pairs, &[]);
+        let molecules = MoleculeAssignment::assign_pairs_to_molecules(&[0, 1, 2, 3], &pairs, &[]);
         assert_eq!([0, 1, 2, 3].map(|p| molecules.representative_of_pair(p)), [0, 1, 2, 2]);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn mutation_context_index(three: [u8; 3], to: u8) -> Option<usize> {
 
 /// Index of a trinucleotide on the strand with C or T in the middle: by the middle base, then the base before, then the
 /// base after. `None` if a letter is not a base.
-pub(crate) fn trinucleotide_index(three: [u8; 3]) -> Option<usize> {
+pub(crate) fn pyrimidine_trinucleotide_index(three: [u8; 3]) -> Option<usize> {
     let [before, middle, behind, _] = on_pyrimidine_strand([three[0], three[1], three[2], three[1]])?;
     Some(middle / 2 * 16 + before * 4 + behind)
 }

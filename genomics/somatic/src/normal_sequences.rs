@@ -39,8 +39,9 @@ pub(crate) struct AlignedFlank {
 const MIN_STACKED_READS: usize = 3;
 /// Minimum number of bases of the flank that a read in its stack covers.
 const MIN_FLANK_BASES: usize = 15;
-/// Number of identical bases by which the sequences of both stacks are joined to one sequence.
-const MIN_BRIDGE_BASES: usize = 24;
+/// Number of bases beside one flank that must occur unchanged in the other stack's sequence, so that both sequences are
+/// joined there.
+const BRIDGE_BP: usize = 24;
 
 impl NormalSequences {
     /// Shortens flanks that extend beyond the end of their normal sequence.
@@ -149,15 +150,15 @@ fn join_sequences(
     (right, in_right): (&[u8], usize),
     prefers_right: bool,
 ) -> Option<(Vec<u8>, usize)> {
-    let from = in_left.saturating_sub(MIN_BRIDGE_BASES);
+    let from = in_left.saturating_sub(BRIDGE_BP);
     let find_left_flank = || {
-        let bridge = left.get(from..from + MIN_BRIDGE_BASES).filter(|_| from + MIN_BRIDGE_BASES == in_left)?;
-        let at = right[..in_right.min(right.len())].windows(MIN_BRIDGE_BASES).rposition(|w| w == bridge)?;
+        let bridge = left.get(from..from + BRIDGE_BP).filter(|_| from + BRIDGE_BP == in_left)?;
+        let at = right[..in_right.min(right.len())].windows(BRIDGE_BP).rposition(|w| w == bridge)?;
         Some(([&left[..from], &right[at..]].concat(), from + in_right - at))
     };
     let find_right_flank = || {
-        let bridge = right.get(in_right..in_right + MIN_BRIDGE_BASES)?;
-        let at = from + left[from..].windows(MIN_BRIDGE_BASES).position(|w| w == bridge)?;
+        let bridge = right.get(in_right..in_right + BRIDGE_BP)?;
+        let at = from + left[from..].windows(BRIDGE_BP).position(|w| w == bridge)?;
         Some(([&left[..at], &right[in_right..]].concat(), at))
     };
     if prefers_right { find_left_flank().or_else(find_right_flank) } else { find_right_flank() }
@@ -197,7 +198,7 @@ fn stack_reads(
         let mut kept = agreements.iter().map(|agreement| agreement.reaches_read_end || agreement.len >= longest);
         columns.retain(|_| kept.next().unwrap_or(false));
     }
-    let stack = GaplessStack::from_reads(columns.iter().map(|(at, read)| (*at, read)));
+    let stack = GaplessStack::sum_votes_of_reads(columns.iter().map(|(at, read)| (*at, read)));
     Some((stack, num_fitting - columns.len()))
 }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
-use crate::genotyping::FinishedCall;
+use crate::genotyping_unit::FinishedCall;
 use crate::locus::{Locus, VariantCall};
 use crate::locus_ranges::estimate_pair_bytes;
 use crate::provenance::{Provenance, ReferenceIdentity};
@@ -177,7 +177,8 @@ impl SupportingPair {
         buckets.push_value(bucket, self, bytes)
     }
 
-    /// Merges the positions, quality and filters of the same pair from other calls.
+    /// Adds the positions of `other`, the same pair from other calls. Keeps the higher mapping quality; `passed` is set
+    /// if it was set in either.
     fn merge(&mut self, other: &mut SupportingPair) {
         self.positions.append(&mut other.positions);
         self.quality = self.quality.max(other.quality);
@@ -231,7 +232,7 @@ pub fn collect_supporting_pairs(
     for (c, call) in calls.iter().enumerate() {
         calls_of_locus[call.locus].push(c);
         first_positions.extend(
-            change::affected_positions(&call.change)
+            change::positions_of_change_ends(&call.change)
                 .into_iter()
                 .min()
                 .map(|place| (place, call.supporting_pairs.len())),
@@ -239,13 +240,13 @@ pub fn collect_supporting_pairs(
     }
     let starts = portion_starts(first_positions);
     let get_call_data = |call: &VariantCall, locus: &Locus| {
-        (change::affected_positions(&call.change), locus.contig.changes[call.change_index].mapq)
+        (change::positions_of_change_ends(&call.change), locus.contig.changes[call.change_index].mapq)
     };
     let call_data: Vec<_> = calls.iter().map(|call| get_call_data(call, &finished.ranges.loci()[call.locus])).collect();
     let room = MemoryBudget::with_available_bytes(memory);
     // A pair may occur in several ranges. Its data are merged by its number.
     let by_number = SpillableBuckets::new(SUPPORTING_READS, work, starts.len(), &room);
-    finished.ranges.for_each_range(|_, contigs, pairs| {
+    finished.ranges.for_each_locus_range(|_, contigs, pairs| {
         let mut own: Vec<(u32, usize)> = Vec::new();
         for &c in contigs.iter().flat_map(|&contig| &calls_of_locus[contig as usize]) {
             own.extend(calls[c].supporting_pairs.iter().map(|&pair| (pair, c)));
@@ -324,14 +325,14 @@ fn portion_starts(mut first_positions: Vec<((usize, usize), usize)>) -> Vec<(usi
 
 /// Provenance and reference of the supporting reads, for the header of their BAM file.
 #[derive(Debug, Clone, Copy)]
-pub struct SupportingReadsOrigin<'a> {
+pub struct SupportingBamHeaderContent<'a> {
     /// Command line and sequencing platforms.
     pub provenance: &'a Provenance,
     /// URL, assembly and MD5 sums of the reference, for the BAM header.
     pub reference: &'a ReferenceIdentity,
 }
 
-impl<'a> SupportingReadsOrigin<'a> {
+impl<'a> SupportingBamHeaderContent<'a> {
     /// The sequencing platform of a sample; `None` if it is unknown.
     fn platform(&self, sample: usize) -> Option<&'a str> {
         self.provenance.platforms.get(sample)?.as_deref()
@@ -347,7 +348,7 @@ impl<'a> SupportingReadsOrigin<'a> {
 pub fn write_supporting_pairs(
     path: &Path,
     finished: &mut FinishedCall,
-    source: SupportingReadsOrigin<'_>,
+    source: SupportingBamHeaderContent<'_>,
     means: &Resources,
     work: &Path,
     meter: &ProgressCounters,

@@ -47,7 +47,7 @@ pub struct PanelOfNormals {
 
 /// Number of normals in the panel that have each candidate k-mer of a call.
 #[derive(Debug, Default)]
-pub struct PanelCounts {
+pub struct NormalCountsOfCandidates {
     /// Candidate k-mers, sorted.
     kmers: Vec<u64>,
     /// Number of normals that have each k-mer of `kmers`; 65,535 also stands for larger numbers.
@@ -65,13 +65,13 @@ impl PanelOfNormals {
     ///
     /// # Errors
     /// The table cannot be read, or is damaged.
-    pub fn look_up_candidates(
+    pub fn count_normals_with_candidates(
         &self,
         candidates: &[CandidateKmer],
         median_depth: f64,
         threads: usize,
         memory: u64,
-    ) -> Result<PanelCounts, Error> {
+    ) -> Result<NormalCountsOfCandidates, Error> {
         let kmers: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
         let scan = TablePageReader::open(&self.table)?;
         let beside_pages = scan.file_bytes().saturating_sub((1 + scan.num_pages()) * 4096);
@@ -85,7 +85,7 @@ impl PanelOfNormals {
             .iter()
             .filter(|candidate| median_depth > 0.0 && candidate.is_in_repeat(median_depth))
             .map(|candidate| candidate.kmer);
-        Ok(PanelCounts { kmers, normals, repeat_kmers: repeated.collect(), min_normals: self.min_normals })
+        Ok(NormalCountsOfCandidates { kmers, normals, repeat_kmers: repeated.collect(), min_normals: self.min_normals })
     }
 
     /// Path of the k-mer table.
@@ -128,12 +128,12 @@ fn look_up_by_scan(scan: &TablePageReader, kmers: &[u64]) -> Result<Vec<u16>, Er
     Ok(normals)
 }
 
-impl PanelCounts {
+impl NormalCountsOfCandidates {
     /// Adds a ledger line: number of candidate k-mers that at least `min_normals` normals of the panel have.
     pub fn add_to_ledger(&self, ledger: &mut Ledger) {
         let recurrent = self.normals.iter().filter(|&&n| u32::from(n) >= self.min_normals).count() as u64;
         let what = format!("candidate k-mers that at least {} normals of the panel have", self.min_normals);
-        ledger.add_produced("panel", &what, recurrent);
+        ledger.append_produced_line("panel", &what, recurrent);
     }
 
     /// Number of normals that have a candidate k-mer; `None` if the k-mer is no candidate.
@@ -287,12 +287,12 @@ mod tests {
     }
 
     /// Counts in which the k-mers at the given positions are candidates with the given numbers of normals.
-    fn counts_in_normals(seq: &[u8], places: impl Iterator<Item = (usize, u16)>) -> PanelCounts {
+    fn counts_in_normals(seq: &[u8], places: impl Iterator<Item = (usize, u16)>) -> NormalCountsOfCandidates {
         let kmer = |at: usize| kmers(&seq[at..at + K as usize], K).next().expect("a k-mer").1.canonical();
         let mut all: Vec<(u64, u16)> = places.map(|(at, normals)| (kmer(at), normals)).collect();
         all.sort_unstable();
         let (kmers, normals) = all.into_iter().unzip();
-        PanelCounts { kmers, normals, repeat_kmers: vec![], min_normals: 2 }
+        NormalCountsOfCandidates { kmers, normals, repeat_kmers: vec![], min_normals: 2 }
     }
 
     #[test]
@@ -343,8 +343,10 @@ mod tests {
         assert_eq!(picked.count_normals_with_change(&changed, 1, K), Some(9));
         // In a repeat with many copies errors make the same k-mers.
         let repeated = vec![picked.kmers[3]];
-        let in_repeat =
-            PanelCounts { repeat_kmers: repeated, ..counts_in_normals(&seq, (70..=110).map(|at| (at, normals(at)))) };
+        let in_repeat = NormalCountsOfCandidates {
+            repeat_kmers: repeated,
+            ..counts_in_normals(&seq, (70..=110).map(|at| (at, normals(at))))
+        };
         assert!([0, 1].iter().any(|&f| in_repeat.is_in_repeat(&changed, f, K)));
         assert!([0, 1].iter().all(|&f| !picked.is_in_repeat(&changed, f, K)));
         // If every k-mer covers both findings, all k-mers count for both.
@@ -398,8 +400,8 @@ mod tests {
             sorted
         };
         let panel = PanelOfNormals { table: path, min_normals: 2 };
-        let [fast, small] =
-            [u64::MAX, 0].map(|memory| panel.look_up_candidates(&candidates, 30.0, 2, memory).expect("a table"));
+        let [fast, small] = [u64::MAX, 0]
+            .map(|memory| panel.count_normals_with_candidates(&candidates, 30.0, 2, memory).expect("a table"));
         assert_eq!(fast.normals, small.normals);
         for (candidate, &normals) in candidates.iter().zip(&fast.normals) {
             let there = keys.binary_search(&candidate.kmer).is_ok();
@@ -408,12 +410,12 @@ mod tests {
         }
         assert!(fast.normals.iter().filter(|&&n| n > 0).count() > 5 && fast.repeat_kmers.is_empty());
         let deep = [CandidateKmer { root_depth: 91, ..candidate(7) }, CandidateKmer { root_depth: 90, ..candidate(8) }];
-        assert_eq!(panel.look_up_candidates(&deep, 30.0, 1, 0).expect("a table").repeat_kmers, [7]);
-        assert!(panel.look_up_candidates(&deep, 0.0, 1, 0).expect("a table").repeat_kmers.is_empty());
+        assert_eq!(panel.count_normals_with_candidates(&deep, 30.0, 1, 0).expect("a table").repeat_kmers, [7]);
+        assert!(panel.count_normals_with_candidates(&deep, 0.0, 1, 0).expect("a table").repeat_kmers.is_empty());
         let mut ledger = Ledger::default();
         fast.add_to_ledger(&mut ledger);
         assert!(ledger.lines[0].count > 5 && ledger.lines[0].description.contains("2 normals"));
-        let none = panel.look_up_candidates(&[], 30.0, 1, 0).expect("a table");
+        let none = panel.count_normals_with_candidates(&[], 30.0, 1, 0).expect("a table");
         assert_eq!(none.normals_with_kmer(encode::kmer_mask(12)), None);
     }
 }

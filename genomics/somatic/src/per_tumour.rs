@@ -11,7 +11,7 @@ use genuma_kmers::encode::kmers;
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::reverse_complement;
 
-use crate::assemble::{AssemblyResult, Contig, MIN_CONTIG_PAIRS, assemble_group};
+use crate::assemble::{AssembledContigs, Contig, MIN_CONTIG_PAIRS, assemble_group};
 use crate::labelled_pair::LabelledPair;
 
 /// Index of contigs by the k-mers that they contain.
@@ -65,7 +65,7 @@ pub(crate) fn assemble_pooled_and_per_tumour(
     branching: &[bool],
     tumours: usize,
     k: u32,
-) -> AssemblyResult {
+) -> AssembledContigs {
     let mut all = assemble_group(group, pairs, branching);
     if tumours < 2 {
         return all;

@@ -18,23 +18,23 @@ use crate::assemble::Contig;
 use crate::candidate_kmer::CandidateKmer;
 use crate::count::{self, CountingResult, CountingUnit};
 use crate::gene_annotation::GeneFile;
-use crate::genotyping::{self, GenotypingUnit, LocusInputs};
+use crate::genotyping_unit::{self, GenotypingUnit, LocusInputs};
 use crate::group_assembly::{GroupAssembler, GroupAssemblyParams};
 use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairsOnDisk};
-use crate::panel_of_normals::{PanelCounts, PanelOfNormals};
+use crate::panel_of_normals::{NormalCountsOfCandidates, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
-use crate::recruit::{RecruitingKmerCounts, RecruitingKmerIndex, RecruitingKmers};
+use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmerIndex, RecruitingKmers};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
-use crate::unit_results::{ContigAssemblyResult, ContigPlacementInputs, ContigPlacementResult};
+use crate::unit_results::{AssembleUnitResult, PlaceUnitInputs, PlaceUnitResult};
 use crate::variant_trace::{TracedVariant, VariantTracer};
 
 pub use crate::error::Error;
-pub use crate::genotyping::FinishedCall;
+pub use crate::genotyping_unit::FinishedCall;
 pub use crate::resources::{CallParams, Resources};
 
 /// Inputs and parameters of a call.
@@ -115,7 +115,7 @@ impl CallJob {
         // Tracing needs the placement itself, so the unit is run again.
         let store = UnitStore { resume: self.store.resume && tracer.is_none(), ..self.store.clone() };
         let mut genome = None;
-        let ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger: lines } =
+        let PlaceUnitResult { contigs, recruiting_kmers: wanted, ledger: lines } =
             store.run_or_load("place", &mut costs, || {
                 let (placed, read) = self.place(&mut assembled.contigs, &counts, tracer.as_mut(), watch)?;
                 genome = read;
@@ -178,19 +178,19 @@ impl CallJob {
         counts: &CountingResult,
         tracer: Option<&mut VariantTracer>,
         watch: &dyn ProgressListener,
-    ) -> Result<(ContigPlacementResult, Option<Reference>), Error> {
+    ) -> Result<(PlaceUnitResult, Option<Reference>), Error> {
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watch.unit_started("place", self.reference.is_some().then(|| meter.clone()));
         let genome = self.read_reference()?;
-        let inputs = ContigPlacementInputs {
+        let inputs = PlaceUnitInputs {
             genome: genome.as_ref(),
             k: self.params.k,
             threads: self.resources.threads,
             memory_bytes: self.resources.allocatable_memory_bytes(),
-            thresholds: genotyping::call_thresholds(counts, &self.samples, &self.params),
+            thresholds: genotyping_unit::determine_call_thresholds(counts, &self.samples, &self.params),
             meter: &meter,
         };
-        Ok((ContigPlacementResult::place_contigs_and_select_recruiting_kmers(contigs, &inputs, tracer), genome))
+        Ok((PlaceUnitResult::place_contigs_and_select_recruiting_kmers(contigs, &inputs, tracer), genome))
     }
 
     /// Looks up the candidate k-mers in the panel of normals; `None` if there is no panel.
@@ -200,11 +200,11 @@ impl CallJob {
         costs: &mut Vec<UnitCost>,
         ledger: &mut Ledger,
         watch: &dyn ProgressListener,
-    ) -> Result<Option<PanelCounts>, Error> {
+    ) -> Result<Option<NormalCountsOfCandidates>, Error> {
         let Some(panel) = &self.panel else { return Ok(None) };
         watch.unit_started("panel", None);
         let clock = CostTimer::start();
-        let panel_counts = panel.look_up_candidates(
+        let panel_counts = panel.count_normals_with_candidates(
             &counts.candidates,
             counts.median_kmer_depth_of_first_tumour(),
             self.resources.threads,
@@ -268,7 +268,7 @@ impl CallJob {
         libraries: &[SamplePairLibraryProperties],
         tracer: Option<&mut VariantTracer>,
         watch: &dyn ProgressListener,
-    ) -> Result<ContigAssemblyResult, Error> {
+    ) -> Result<AssembleUnitResult, Error> {
         let meter = Arc::new(ProgressCounters::default());
         watch.unit_started("assemble", Some(meter.clone()));
         let k = self.params.k;
@@ -292,9 +292,9 @@ impl CallJob {
         drop(lookup);
         let assembled_groups = assembler.group_and_assemble_pairs()?;
         if let Some(tracer) = tracer {
-            tracer.record_groups(&assembled_groups.traced);
+            tracer.record_pairs_and_groups(&assembled_groups.traced);
         }
-        Ok(ContigAssemblyResult::from_assembly(assembled_groups))
+        Ok(AssembleUnitResult::from_group_assembly_result(assembled_groups))
     }
 
     fn recruited_pairs_path(&self) -> PathBuf {
@@ -313,7 +313,7 @@ impl CallJob {
         watch.unit_started("recruit", Some(meter.clone()));
         let index = RecruitingKmerIndex::from_recruiting_kmers(wanted);
         let (seen, shelving) = (
-            RecruitingKmerCounts::zero_counts(&index, self.samples.num_samples()),
+            PairCountsByRecruitingKmer::zero_counts(&index, self.samples.num_samples()),
             RecruitedPairBuckets::create_buckets(contigs, &self.recruited_pairs_path())?,
         );
         passes.recruit_pairs(&index, &seen, &meter, |pair| Ok(shelving.add_pair(pair)?))?;

@@ -8,7 +8,7 @@ use crate::gapped_likelihood::{GappedAlignmentScore, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
-use crate::read_placement::{PlacedRead, reaches_range};
+use crate::read_placement::{PlacedRead, read_reaches_range};
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
@@ -31,7 +31,7 @@ pub struct ReadLikelihoods<'a> {
 
 impl ReadLikelihoods<'_> {
     /// Contig position of the read's first base on the haplotype with the highest likelihood.
-    pub fn read_start(&self) -> i32 {
+    pub fn start_on_likeliest_haplotype(&self) -> i32 {
         self.starts[1]
     }
 }
@@ -131,7 +131,7 @@ fn distinct_haplotypes(haplotypes: &[Haplotype], placed_read: &PlacedRead, read_
     let reaches = |haplotype: &Haplotype, differing: &Range<usize>| {
         let mut starts =
             haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| i64::from(offset + shift)));
-        starts.any(|start| reaches_range(start, read_len, differing))
+        starts.any(|start| read_reaches_range(start, read_len, differing))
     };
     let is_distinct = |(_, haplotype): &(usize, &Haplotype)| match &haplotype.equal_outside {
         Some((_, differing)) => reaches(haplotype, differing),
@@ -230,7 +230,7 @@ fn place_with_gaps(
         let haplotype = &on.haplotypes[h];
         starts.clear();
         starts.extend(haplotype.shifts.iter().flat_map(|&shift| placed_read.offsets.map(|offset| offset + shift)));
-        gapped_reads.place_read(read, &starts, &haplotype.seq, models)
+        gapped_reads.align_read_to_haplotype(read, &starts, &haplotype.seq, models)
     };
     let placements: Vec<GappedAlignmentScore> = on.distinct.iter().map(place).collect();
     let best = placements.iter().max_by(|a, b| a.log_likelihood.total_cmp(&b.log_likelihood))?;
@@ -242,7 +242,7 @@ fn place_with_gaps(
 /// Log-odds of a read for change `f`: the best haplotype with the change against the best haplotype without it. `None`
 /// if the read does not cover the change, for example because it comes from beyond another junction of the contig.
 /// `differing_in_change` are the haplotypes of [`crate::haplotype::haplotype_indices_by_differing_change`] for `f`.
-pub(crate) fn haplotype_log_odds(
+pub(crate) fn change_log_odds_of_read(
     likelihoods: &ReadLikelihoods<'_>,
     haplotypes: &[Haplotype],
     differing_in_change: &[usize],

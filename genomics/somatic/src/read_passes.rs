@@ -8,7 +8,7 @@ use genuma_work::ProgressCounters;
 use crate::error::Error;
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::labelled_pair::{self, LabelledPair};
-use crate::recruit::{RecruitedPair, RecruitingKmerCounts, RecruitingKmerIndex};
+use crate::recruit::{PairCountsByRecruitingKmer, RecruitedPair, RecruitingKmerIndex};
 
 /// Where a pass over the reads gets them: the input files, or packed reads.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +83,7 @@ impl ReadPasses<'_> {
         };
         self.run_pass(TUMOUR_SAMPLE, meter, search, |pair, sample, scratch| {
             if search(pair, scratch) {
-                put(LabelledPair::from_pair(pair, sample, &scratch.hits))?;
+                put(LabelledPair::from_pair_and_hits(pair, sample, &scratch.hits))?;
             }
             Ok(())
         })
@@ -97,7 +97,7 @@ impl ReadPasses<'_> {
     pub fn recruit_pairs(
         &self,
         index: &RecruitingKmerIndex,
-        seen: &RecruitingKmerCounts,
+        seen: &PairCountsByRecruitingKmer,
         meter: &ProgressCounters,
         put: impl Fn(RecruitedPair) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {

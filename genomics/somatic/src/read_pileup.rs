@@ -322,7 +322,7 @@ impl AlignedRead<'_> {
 mod tests {
     use super::*;
     use crate::change::{Breakend, RetainedSide};
-    use crate::read_placement::MAX_OFFSETS_PER_READ;
+    use crate::read_placement::MAX_CANDIDATE_OFFSETS_PER_READ;
 
     /// Pseudorandom bases without long repeats.
     fn bases(n: usize, seed: u64) -> Vec<u8> {
@@ -398,7 +398,7 @@ mod tests {
                 id: 0,
                 contigs: vec![0],
             });
-            self.recruits.push(PlacedRead { pair, mate: 0, forward, offsets: [at; MAX_OFFSETS_PER_READ] });
+            self.recruits.push(PlacedRead { pair, mate: 0, forward, offsets: [at; MAX_CANDIDATE_OFFSETS_PER_READ] });
             self.votes.push(MoleculeVote {
                 pair,
                 log_odds,

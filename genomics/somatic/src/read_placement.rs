@@ -23,7 +23,7 @@ const MIN_KMER_VOTES: usize = 2;
 /// Number of bases of the normal sequence beyond a junction on which reads are also placed.
 const BASES_BEYOND_JUNCTION: usize = 250;
 /// Maximum number of candidate offsets that are kept for a read on a contig.
-pub(crate) const MAX_OFFSETS_PER_READ: usize = 4;
+pub(crate) const MAX_CANDIDATE_OFFSETS_PER_READ: usize = 4;
 
 /// A read of a recruited pair with its candidate offsets on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct PlacedRead {
     /// Candidate contig positions of the oriented read's first base, sorted by descending number of votes. There are
     /// several at an insertion or deletion, or where the contig contains a sequence twice. Unused entries repeat the
     /// first.
-    pub offsets: [i32; MAX_OFFSETS_PER_READ],
+    pub offsets: [i32; MAX_CANDIDATE_OFFSETS_PER_READ],
 }
 
 impl PlacedRead {
@@ -50,7 +50,7 @@ impl PlacedRead {
     /// Whether the read reaches a range of the contig, or the bases next to it, at any of its candidate offsets.
     pub fn reaches_contig_range(&self, contig_range: &Range<usize>, pairs: &[RecruitedPair]) -> bool {
         let read_len = pairs[self.pair as usize].mates[self.mate as usize].seq.len();
-        self.offsets.iter().any(|&offset| reaches_range(offset.into(), read_len, contig_range))
+        self.offsets.iter().any(|&offset| read_reaches_range(offset.into(), read_len, contig_range))
     }
 
     /// Whether read 1 of the pair has the contig's orientation and read 2 the opposite one (F1R2).
@@ -61,7 +61,7 @@ impl PlacedRead {
 
 /// Whether a read of `read_len` bases that starts at `start` reaches a range of the same sequence, or the bases next to
 /// it.
-pub(crate) fn reaches_range(start: i64, read_len: usize, range: &Range<usize>) -> bool {
+pub(crate) fn read_reaches_range(start: i64, read_len: usize, range: &Range<usize>) -> bool {
     start <= range.end as i64 && start + read_len as i64 >= range.start as i64
 }
 

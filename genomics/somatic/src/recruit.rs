@@ -22,16 +22,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
 use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
-use crate::molecule::{MatePair, hash_bytes, umi_key_of_name};
+use crate::molecule::{PairForDuplicateSearch, hash_bytes, umi_key_of_name};
 use crate::packed::OwnedRead;
 use crate::unchanged_allele_ends::UnchangedAlleleEnds;
 
-/// Maximum distance in bases between novel sequence and a recruiting k-mer that the genome has, too, unless the change
-/// is in a repeat.
+/// Maximum distance in bases at which a recruiting k-mer counts as near the changed and novel bases of its contig.
+/// Farther ones, up to [`FAR_BASES`], are used only on a side with fewer than [`MIN_UNIQUE_KMERS_PER_SIDE`] unique near
+/// ones.
 const NEAR_BASES: usize = 40;
 /// Distance in bases between recruiting k-mers near the change; a read across the change has several of them.
 const NEAR_STRIDE: usize = 4;
-/// Maximum distance in bases of a recruiting k-mer from the change, if the change is in a repeat.
+/// Maximum distance in bases of any recruiting k-mer from the changed and novel bases of its contig.
 const FAR_BASES: usize = 450;
 /// Distance in bases between recruiting k-mers that are more than [`NEAR_BASES`] away from the change.
 const FAR_STRIDE: usize = 16;
@@ -95,17 +96,20 @@ pub struct RecruitingKmerIndex {
 
 /// Number of pairs with each recruiting k-mer in each sample. All threads count into it.
 #[derive(Debug)]
-pub struct RecruitingKmerCounts {
+pub struct PairCountsByRecruitingKmer {
     num_samples: usize,
     /// Counts by k-mer rank, then by sample.
     counts: Vec<AtomicU32>,
 }
 
-impl RecruitingKmerCounts {
+impl PairCountsByRecruitingKmer {
     /// Counts of 0 for each recruiting k-mer of `index` in each of `samples` samples.
-    pub fn zero_counts(index: &RecruitingKmerIndex, samples: usize) -> RecruitingKmerCounts {
+    pub fn zero_counts(index: &RecruitingKmerIndex, samples: usize) -> PairCountsByRecruitingKmer {
         let kmers = index.starts.len().saturating_sub(1);
-        RecruitingKmerCounts { num_samples: samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
+        PairCountsByRecruitingKmer {
+            num_samples: samples,
+            counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect(),
+        }
     }
 
     /// The counts by k-mer rank, then by sample. Must not be called while other threads count.
@@ -165,7 +169,7 @@ impl PartialOrd for RecruitedPair {
     }
 }
 
-impl MatePair for RecruitedPair {
+impl PairForDuplicateSearch for RecruitedPair {
     fn sample(&self) -> u8 {
         self.sample
     }
@@ -204,7 +208,7 @@ impl LocusDepths {
 /// A k-mer that may recruit pairs for a contig.
 struct RecruitingKmerCandidate {
     kmer: u64,
-    /// Distance in bases of the k-mer from the change, plus 1; 0 if the k-mer is near the change.
+    /// Distance in bases of the k-mer from the changed and novel bases, plus 1; 0 if it is at most [`NEAR_BASES`] away.
     distance_bases: u32,
     /// Whether the middle of the k-mer is before the middle of the changed range.
     is_before_change: bool,
@@ -434,7 +438,7 @@ impl RecruitingKmerIndex {
         &self,
         pair: ReadPair<'_>,
         sample: u8,
-        pair_counts: &RecruitingKmerCounts,
+        pair_counts: &PairCountsByRecruitingKmer,
         scratch: &mut KmerLookupBuffers,
         hits: &mut Vec<KmerHit>,
     ) -> Option<RecruitedPair> {
@@ -479,7 +483,7 @@ impl RecruitingKmerIndex {
     }
 
     /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
-    pub fn compute_locus_depths(&self, pair_counts: &RecruitingKmerCounts, contigs: usize) -> LocusDepths {
+    pub fn compute_locus_depths(&self, pair_counts: &PairCountsByRecruitingKmer, contigs: usize) -> LocusDepths {
         let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts_by_rank_and_sample());
         LocusDepths {
             num_samples: samples,
@@ -489,7 +493,7 @@ impl RecruitingKmerIndex {
     }
 
     /// Removes from a pair the contigs at which the final downsampling drops the pair.
-    pub fn downsample_contigs_of_pair(
+    pub fn drop_pair_at_downsampled_contigs(
         &self,
         pair: &mut RecruitedPair,
         depths: &LocusDepths,

@@ -29,7 +29,7 @@ const REPEAT_WINDOW_BASES: usize = 512;
 ///
 /// # Errors
 /// The reference cannot be read.
-pub fn find_reference_kmers(
+pub fn find_kmers_in_reference(
     reference: &Path,
     lookup: &KmerLookup,
     threads: usize,
@@ -152,7 +152,7 @@ mod tests {
         let (lookup, meter) =
             (KmerLookup::from_kmer_iter(31, wanted.into_iter()), ProgressCounters::new("the reference"));
         for threads in [1, 3] {
-            let copies = find_reference_kmers(&path, &lookup, threads, &meter).unwrap();
+            let copies = find_kmers_in_reference(&path, &lookup, threads, &meter).unwrap();
             assert!(copies[..there.len()].iter().all(|copies| *copies), "{threads}");
             assert!(copies[there.len()..].iter().all(|copies| !copies), "{threads}");
         }

@@ -45,7 +45,7 @@ fn repeat_unit_len(bases: &[u8]) -> Option<usize> {
 
 /// Whether change `f` of a contig removes or adds whole units of a tandem repeat that has enough copies of its unit,
 /// before or after the change, for slippage.
-pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
+pub(crate) fn is_length_change_of_slipping_repeat(contig: &AlignedContig, f: usize) -> bool {
     changed_units(contig, f).is_some_and(|(repeat, before)| {
         repeat.length_bp().max(before) >= slippage::SLIPPAGE_MODEL_PARAMS.min_slipping_copies * repeat.unit
     })
@@ -54,7 +54,7 @@ pub(crate) fn changes_repeat_length(contig: &AlignedContig, f: usize) -> bool {
 /// If change `f` substitutes a base next to a long homopolymer by the homopolymer's base: the orientation on the contig
 /// of the reads that pass the homopolymer first. Phasing makes their next base the homopolymer's more often than any
 /// other base is wrong.
-pub(crate) fn phasing_error_strand(contig: &AlignedContig, f: usize) -> Option<bool> {
+pub(crate) fn orientation_with_phasing_errors(contig: &AlignedContig, f: usize) -> Option<bool> {
     let change = &contig.changes[f];
     let at = change.contig_range.start;
     if !change::is_substitution(&change.change) || change.contig_range.len() != 1 {
@@ -184,9 +184,9 @@ impl<'a> RepeatLengthChange<'a> {
         errors: &ErrorModel,
     ) -> f64 {
         let Some(shown) = self.length_in_read(likelihoods, offsets) else { return 0.0 };
-        let of = |length: usize| errors.slippage.length_probability(self.repeat.unit, length, shown);
+        let of = |length: usize| errors.slippage.probability_of_shown_length(self.repeat.unit, length, shown);
         let other = if shown == self.tumour_len {
-            self.slippage_rate(errors).rate
+            self.slippage_rate_to_tumour_length(errors).rate
         } else {
             self.other_lens.iter().map(|&l| of(l)).fold(0.0, f64::max)
         };
@@ -195,9 +195,9 @@ impl<'a> RepeatLengthChange<'a> {
     }
 
     /// Rate at which reads of another allele show the tumour's length.
-    pub fn slippage_rate(&self, errors: &ErrorModel) -> SlippageRate {
+    pub fn slippage_rate_to_tumour_length(&self, errors: &ErrorModel) -> SlippageRate {
         let unit = self.repeat.unit;
-        let slip = |&l: &usize| (errors.slippage.length_probability(unit, l, self.tumour_len), l);
+        let slip = |&l: &usize| (errors.slippage.probability_of_shown_length(unit, l, self.tumour_len), l);
         let likeliest = self.other_lens.iter().map(slip).max_by(|a, b| a.0.total_cmp(&b.0));
         let (general, from) = likeliest.unwrap_or_default();
         let ways = errors.slippage.shortening_and_lengthening_rates(unit, from);
@@ -225,7 +225,7 @@ impl<'a> RepeatLengthChange<'a> {
 
     fn length_in_read(&self, likelihoods: &ReadLikelihoods<'_>, offsets: &[i32]) -> Option<usize> {
         // The best haplotype's own offset first: other offsets may belong to the other side of a change.
-        let offsets = [&[likelihoods.read_start()], offsets].concat();
+        let offsets = [&[likelihoods.start_on_likeliest_haplotype()], offsets].concat();
         self.repeat.length_in_read(self.contig, &likelihoods.read.seq, &offsets)
     }
 }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_place_tells_how_it_slips() {
-        let errors = ErrorModel::from_counts(&Default::default(), Default::default());
+        let errors = ErrorModel::from_error_counts_and_slippage(&Default::default(), Default::default());
         let repeat = RepeatRange { start: 20, end: 68, unit: 2 };
         let slips = |told: [f64; 2], slipped: f64, beyond: [f64; 2]| {
             RepeatLengthChange {
@@ -249,11 +249,11 @@ mod tests {
                 normal_slipped_reads: slipped,
                 tumour_other_reads: beyond,
             }
-            .slippage_rate(&errors)
+            .slippage_rate_to_tumour_length(&errors)
         };
         let unknown = slips([0.0; 2], 0.0, [0.0; 2]);
         let [general, _] = errors.slippage.shortening_and_lengthening_rates(2, 50);
-        assert!((unknown.rate - errors.slippage.length_probability(2, 50, 48)).abs() < 1e-12);
+        assert!((unknown.rate - errors.slippage.probability_of_shown_length(2, 50, 48)).abs() < 1e-12);
         assert!((unknown.log_spread - general.log_spread).abs() < 1e-12);
         // Reads of either sample that never slip lower the rate; reads that slip raise it.
         let never = slips([30.0, 0.0], 0.0, [60.0, 0.0]);

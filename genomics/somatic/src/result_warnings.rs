@@ -6,12 +6,12 @@ use genuma_reads::{INCOMPLETE_READ_DESCRIPTIONS, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
-use crate::genotyping::{FinishedCall, MIN_TWO_PEOPLE_SHARE};
+use crate::genotyping_unit::{FinishedCall, MIN_MISMATCH_SHARE_OF_TWO_PEOPLE};
 use crate::ledger::{
     Ledger, LedgerLine, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
     TOO_MANY_VARIANTS_LEDGER_LINE, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
 };
-use crate::tumour_alleles::OwnAlleleCounts;
+use crate::tumour_alleles::OwnAlleleRootCounts;
 
 /// Topic of a warning: what is wrong with the inputs. Its name is in `summary.json` and in the VCF header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,8 +108,9 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     let reference = finished.on_reference.then(|| find_wrong_reference(&finished.ledger)).flatten();
     let variants = find_too_many_variants(&finished.ledger);
     let tumours = (usize::from(TUMOUR_SAMPLE)..).zip(&finished.sample_summaries);
-    let identities = tumours
-        .filter_map(|(sample, summary)| Some((finished.samples.display_name(sample), summary.pair.as_ref()?.identity)));
+    let identities = tumours.filter_map(|(sample, summary)| {
+        Some((finished.samples.name_in_messages(sample), summary.pair.as_ref()?.identity))
+    });
     let people = find_two_people(&identities.collect::<Vec<_>>(), finished.genotype_mismatch_share);
     // Another person's DNA in the normal looks like changes of the normal.
     let exchanged = people.is_none().then(|| find_exchanged_samples(finished)).flatten();
@@ -150,7 +151,7 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
                 "the {} has a depth of about {depth:.1}, below the minimum of {MIN_DEPTH} (results are withheld below \
                  {MIN_MEANINGFUL_DEPTH}): heterozygous variants often have no read or one, and are missed. Check that \
                  all of its files were given, or sequence it deeper",
-                finished.samples.display_name(sample)
+                finished.samples.name_in_messages(sample)
             ),
         })
         .collect();
@@ -175,7 +176,7 @@ fn max_depth_estimate(finished: &FinishedCall, sample: usize) -> f64 {
         true => finished.bases[sample] as f64 / genome.max(1) as f64,
         false => 0.0,
     };
-    let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth(sample));
+    let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth_in_targets(sample));
     on_genome.max(median_multiplicity(&finished.spectra[sample])).max(on_target)
 }
 
@@ -277,7 +278,7 @@ fn find_two_people(
 
 /// Text of the warning on genotype mismatches. `are_same`: whether the identity test shows one person.
 fn describe_genotype_mismatches(share: f64, are_same: bool) -> String {
-    let [percent, max_percent] = [share, MIN_TWO_PEOPLE_SHARE].map(|share| 100.0 * share);
+    let [percent, max_percent] = [share, MIN_MISMATCH_SHARE_OF_TWO_PEOPLE].map(|share| 100.0 * share);
     let found =
         format!("at {percent:.3}% of the sites covered in both, each sample has an allele that the other lacks");
     if are_same {
@@ -324,7 +325,7 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
         }
         let has_changes = has_changes_of_tumour(normal, tumour);
         let seems_exchanged = num_passed <= MAX_CALLS_OF_EXCHANGED_SAMPLES && has_all_changes(normal, tumour);
-        let name = finished.samples.display_name(number + usize::from(TUMOUR_SAMPLE));
+        let name = finished.samples.name_in_messages(number + usize::from(TUMOUR_SAMPLE));
         // Each change is next to two roots.
         let found = if has_changes {
             format!(
@@ -356,13 +357,13 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
 
 /// Whether the first sample has changes and the second has hardly any. Unlike [`has_changes_of_tumour`] this includes pure
 /// tumours, whose changes are balanced, and samples in which another sample lost a part of the genome.
-fn has_all_changes(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
+fn has_all_changes(first: OwnAlleleRootCounts, second: OwnAlleleRootCounts) -> bool {
     let [first, second] = [first, second].map(|own| own.minor + own.balanced);
     first >= MIN_EXCHANGED_ROOTS && first >= MIN_EXCHANGED_RATIO * second
 }
 
 /// Whether the first sample has somatic changes, as a tumour has, that the second sample lacks.
-fn has_changes_of_tumour(first: OwnAlleleCounts, second: OwnAlleleCounts) -> bool {
+fn has_changes_of_tumour(first: OwnAlleleRootCounts, second: OwnAlleleRootCounts) -> bool {
     first.minor >= MIN_EXCHANGED_ROOTS
         && first.minor >= MIN_EXCHANGED_RATIO * second.minor
         && first.minor as f64 >= MIN_MINOR_TO_BALANCED_RATIO * first.balanced as f64
@@ -376,8 +377,8 @@ mod tests {
 
     fn ledger(contigs: u64, unplaced: u64) -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.add_produced("assemble", "contigs", contigs);
-        ledger.add_produced("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, unplaced);
+        ledger.append_produced_line("assemble", "contigs", contigs);
+        ledger.append_produced_line("place", UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE, unplaced);
         ledger
     }
 
@@ -448,7 +449,7 @@ mod tests {
 
     #[test]
     fn losses_of_the_tumour_and_few_changes_of_blood_are_no_exchange() {
-        let counts = |minor, balanced| OwnAlleleCounts { minor, balanced };
+        let counts = |minor, balanced| OwnAlleleRootCounts { minor, balanced };
         for (normal, tumour, exchanged) in [
             (counts(400, 900), counts(2, 0), true),
             (counts(400, 900), counts(2, 30_000), true),

@@ -34,8 +34,8 @@ impl RootScratch {
         let packed = codes.packed();
         shape.find_pattern_matches(packed, memory, fit);
         let mut look = |pending: &mut Vec<(u32, StartedKmerLookup)>| {
-            pending.retain(|(_, root)| known.may_contain_kmer(root));
-            hits.extend(pending.drain(..).filter_map(|(at, root)| Some((known.rank_of_query(&root)?, at))));
+            pending.retain(|(_, root)| known.check_filter_and_prefetch_slot(root));
+            hits.extend(pending.drain(..).filter_map(|(at, root)| Some((known.finish_lookup(&root)?, at))));
         };
         for (from, &fit) in (0..=last).step_by(64).zip(&*fit) {
             let mut fit = fit & (u64::MAX << (63 - (last - from).min(63)));

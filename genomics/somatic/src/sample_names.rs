@@ -30,12 +30,15 @@ impl SampleNames {
     /// Builds sample names from the names of the tumours, at least one. `None` gives a tumour its default name. The
     /// normal has its default name.
     pub fn from_tumour_names(tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
-        SampleNames::from_names(None, tumours)
+        SampleNames::from_normal_and_tumour_names(None, tumours)
     }
 
     /// Builds sample names from the name of the normal and the names of the tumours, at least one. `None` gives a
     /// sample its default name.
-    pub fn from_names(normal: Option<String>, tumours: impl IntoIterator<Item = Option<String>>) -> SampleNames {
+    pub fn from_normal_and_tumour_names(
+        normal: Option<String>,
+        tumours: impl IntoIterator<Item = Option<String>>,
+    ) -> SampleNames {
         let tumours: Vec<Option<String>> = tumours.into_iter().collect();
         let several = tumours.len() > 1;
         let usual = |number: usize| {
@@ -46,9 +49,9 @@ impl SampleNames {
         SampleNames { names: std::iter::once(normal).chain(named).collect(), has_normal: true }
     }
 
-    /// Returns the names for a tumour-only call: the reference takes the place of the normal.
+    /// Returns the names for a tumour-only call: the reference takes the place of the normal as sample 0.
     #[must_use]
-    pub fn without_normal(self) -> SampleNames {
+    pub fn replace_normal_by_reference(self) -> SampleNames {
         let tumours = self.names.into_iter().skip(1);
         SampleNames { names: std::iter::once(REFERENCE_NAME.to_owned()).chain(tumours).collect(), has_normal: false }
     }
@@ -84,7 +87,7 @@ impl SampleNames {
     }
 
     /// Name of a sample in messages: `normal`, `reference`, `tumour`, or `tumour NAME` if there are several tumours.
-    pub fn display_name(&self, sample: usize) -> String {
+    pub fn name_in_messages(&self, sample: usize) -> String {
         match sample {
             0 if self.has_normal => "normal".to_owned(),
             0 => "reference".to_owned(),

@@ -9,7 +9,7 @@ use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
-use crate::candidate_kmer::{KmerDepths, median_kmer_depth};
+use crate::candidate_kmer::{KmerDepths, median_kmer_depth_of_spectrum};
 use crate::change::{Change, change_sort_position};
 use crate::count::CountingResult;
 use crate::event::{Event, EventClass};
@@ -112,7 +112,7 @@ impl SampleSummary {
                 Some(&changes),
             )
         });
-        let modal_depth = counts.spectra.first().map_or(0.0, |normal| median_kmer_depth(normal));
+        let modal_depth = counts.spectra.first().map_or(0.0, |normal| median_kmer_depth_of_spectrum(normal));
         let purity_estimate = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
         let none = TumourAlleles::default();
         let in_normal = tumour_in_normal::estimate_tumour_in_normal(
@@ -129,8 +129,8 @@ impl SampleSummary {
         let copies = pair.as_ref().map_or(0.0, |pair| pair.duplicate_share[usize::from(TUMOUR_SAMPLE)]);
         let sample = usize::from(TUMOUR_SAMPLE) + tumour;
         let depth = match targets {
-            Some((finished, _)) => finished.median_kmer_depth(sample),
-            None => KmerDepths::from_spectra(&counts.spectra).kmer.get(sample).copied().unwrap_or(0.0),
+            Some((finished, _)) => finished.median_kmer_depth_in_targets(sample),
+            None => KmerDepths::estimate_depths_from_spectra(&counts.spectra).kmer.get(sample).copied().unwrap_or(0.0),
         };
         let conditions = LengthChangeDetectionConditions {
             kmer_depth: depth * (1.0 - copies),

@@ -86,7 +86,7 @@ pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u3
         let (chrom, pos) = change_sort_position(change);
         let (place, forward) = position_next_to_end(&best, change, k);
         Some(ScreenHit {
-            id: vcf_record::event_id(i),
+            id: vcf_record::format_event_id(i),
             chrom: genome.contigs[chrom].name.clone(),
             pos: pos as u64 + 1,
             name: names[best.name as usize].clone(),
@@ -178,7 +178,7 @@ fn position_next_to_end(best: &BestSequence, change: &Change, k: u32) -> (u64, b
 pub fn annotate_records(found: &[ScreenHit], records: &mut [VcfRecord]) {
     let by_id: HashMap<&str, &ScreenHit> = found.iter().map(|found| (&found.id[..], found)).collect();
     for record in records {
-        let found = by_id.get(&vcf_record::event_id(record.event)[..]);
+        let found = by_id.get(&vcf_record::format_event_id(record.event)[..]);
         record.screen = found.map(|found| (found.name.clone(), found.sequence_pos));
     }
 }

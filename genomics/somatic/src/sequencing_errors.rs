@@ -238,7 +238,7 @@ impl BaseErrorCounts {
     /// is the measured probability of one given wrong base of good quality. If it is known, a column does not count
     /// either if another base than that of the sequence is more frequent there, among bases of good quality, than
     /// errors explain.
-    pub fn count_errors(
+    pub fn count_wrong_bases(
         seq: &[u8],
         left_out: &[bool],
         reads: &[ReadOnContig<'_>],
@@ -273,7 +273,7 @@ impl BaseErrorCounts {
     }
 
     /// Share of the compared bases of a Phred quality that are wrong; `None` with fewer than 5,000 bases.
-    pub fn error_rate(&self, quality: usize) -> Option<f64> {
+    pub fn error_rate_at_quality(&self, quality: usize) -> Option<f64> {
         let [all, mismatches] = self.by_quality[quality];
         (all >= ERROR_MODEL_PARAMS.min_bases_per_quality).then(|| mismatches as f64 / all as f64)
     }
@@ -356,7 +356,7 @@ pub struct EstimatedErrorRates {
 impl EstimatedErrorRates {
     fn from_counts(error_counts: &BaseErrorCounts, slippage: &SlippageModel) -> EstimatedErrorRates {
         let quality_error_rate =
-            |q: usize| error_counts.error_rate(q).map(|share| QualityErrorRate { quality: q as u8, share });
+            |q: usize| error_counts.error_rate_at_quality(q).map(|share| QualityErrorRate { quality: q as u8, share });
         let mut substitutions = Vec::new();
         let samples = (0..).take(error_counts.substitutions.len());
         for (sample, first_forward) in samples.flat_map(|sample| [(sample, false), (sample, true)]) {
@@ -407,13 +407,13 @@ pub struct ErrorModel {
 impl ErrorModel {
     /// Builds the model. The error probability of a base is that of its reported quality, or the measured error rate of
     /// its quality if that is higher. Fields that these counts do not determine have their defaults.
-    pub fn from_counts(error_counts: &BaseErrorCounts, slippage: SlippageModel) -> ErrorModel {
+    pub fn from_error_counts_and_slippage(error_counts: &BaseErrorCounts, slippage: SlippageModel) -> ErrorModel {
         let error = |q: usize| {
             // docs/model/error_model.md (1)
             let reported = 10f64.powf(-(q as f64) / 10.0);
             let [bases, mismatches] = error_counts.by_quality[q];
             reported
-                .max(error_counts.error_rate(q).unwrap_or(0.0))
+                .max(error_counts.error_rate_at_quality(q).unwrap_or(0.0))
                 .clamp(min_error_probability(mismatches, bases), ERROR_MODEL_PARAMS.max_error_probability)
         };
         // docs/model/error_model.md (3)

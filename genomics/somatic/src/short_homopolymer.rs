@@ -41,7 +41,7 @@ impl ShortHomopolymerReadCounts {
     /// Counts the reads of one homopolymer of `expected` bases by the `lengths` that they show. The homopolymer is not
     /// counted if more than the share `min_allele_share` of the reads is shorter, or is longer: they may show another
     /// allele.
-    pub(crate) fn count_reads(&mut self, expected: usize, lengths: &[usize]) {
+    pub(crate) fn count_reads_of_homopolymer(&mut self, expected: usize, lengths: &[usize]) {
         let shorter = lengths.iter().filter(|&&length| length < expected).count();
         let longer = lengths.iter().filter(|&&length| length > expected).count();
         if shorter.max(longer) as f64 > SLIPPAGE_MODEL_PARAMS.min_allele_share * lengths.len() as f64 {
@@ -59,7 +59,7 @@ impl ShortHomopolymerReadCounts {
     /// Estimates the rates at which homopolymers of each length are read shorter, and longer. No rates are known if all
     /// lengths up to `max_bases_of_frequent_errors` have too few reads, or so few errors that other causes explain
     /// them. A length with too few reads gets the rates of the nearest length.
-    pub(crate) fn estimate_rates(&self) -> ShortHomopolymerRates {
+    pub(crate) fn estimate_length_error_rates(&self) -> ShortHomopolymerRates {
         let p = &SLIPPAGE_MODEL_PARAMS;
         let num_reads = |counts: &[u64; 3]| counts.iter().sum::<u64>();
         let has_enough_reads = |counts: &[u64; 3]| num_reads(counts) >= p.min_short_homopolymer_reads;
@@ -132,11 +132,11 @@ mod tests {
         let rates = |shorter: usize, reads: usize| {
             let mut counts = ShortHomopolymerReadCounts::default();
             for _ in 0..reads / 100 {
-                counts.count_reads(2, &[vec![1; shorter], vec![2; 100 - shorter]].concat());
+                counts.count_reads_of_homopolymer(2, &[vec![1; shorter], vec![2; 100 - shorter]].concat());
             }
             // An allele of half of the reads.
-            counts.count_reads(2, &[1, 1, 2, 2]);
-            counts.estimate_rates()
+            counts.count_reads_of_homopolymer(2, &[1, 1, 2, 2]);
+            counts.estimate_length_error_rates()
         };
         let ion = rates(1, 20_000);
         assert!((ion.length_error_rate(2, 1).expect("measured").rate - 0.01).abs() < 1e-9);
@@ -152,10 +152,10 @@ mod tests {
             // 1 read in 2,000 with two bases and 1 in 100 of the other length lose one; other lengths have hardly any
             // reads.
             for i in 0..40 {
-                counts.count_reads(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
-                counts.count_reads(frequent, &[vec![frequent - 1; 1], vec![frequent; 99]].concat());
+                counts.count_reads_of_homopolymer(2, &[vec![1; usize::from(i % 20 == 0)], vec![2; 99]].concat());
+                counts.count_reads_of_homopolymer(frequent, &[vec![frequent - 1; 1], vec![frequent; 99]].concat());
             }
-            counts.estimate_rates()
+            counts.estimate_length_error_rates()
         };
         let rate = |before: usize| rates(3).length_error_rate(before, before - 1).map_or(0.0, |rate| rate.rate);
         assert!((rate(2) - 2.0 / 3962.0).abs() < 1e-9, "{}", rate(2));

@@ -13,7 +13,7 @@ use genuma_work::hash::mix_bits;
 use genuma_work::parallel::map_in_order;
 use serde::{Deserialize, Serialize};
 
-use crate::mutation_context::{mutation_context_names, trinucleotide_index};
+use crate::mutation_context::{mutation_context_names, pyrimidine_trinucleotide_index};
 
 /// Number of mutation contexts.
 const NUM_CONTEXTS: usize = 96;
@@ -309,7 +309,7 @@ impl Signature {
 impl TargetToGenomeContextRatios {
     /// Compares the frequencies of trinucleotides in the targets, extended by `padding_bp` on both sides, with those in
     /// the whole genome.
-    pub fn from_targets(
+    pub fn compare_targets_with_genome(
         genome: &Reference,
         targets: &Targets,
         padding_bp: usize,
@@ -341,7 +341,7 @@ fn trinucleotide_of_context(context: usize) -> usize {
 /// Counts the trinucleotides of a sequence, each on the strand with C or T in the middle.
 fn count_trinucleotides(seq: &[u8]) -> [u64; NUM_TRINUCLEOTIDES] {
     let mut counts = [0; NUM_TRINUCLEOTIDES];
-    let indices = seq.windows(3).filter_map(|three| trinucleotide_index([three[0], three[1], three[2]]));
+    let indices = seq.windows(3).filter_map(|three| pyrimidine_trinucleotide_index([three[0], three[1], three[2]]));
     indices.for_each(|index| counts[index] += 1);
     counts
 }

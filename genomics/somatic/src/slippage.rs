@@ -158,7 +158,7 @@ struct RepeatSiteCounts {
 
 /// Numbers of reads of all counted tandem repeats, by whether they show the expected, a shorter or a longer length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RepeatLengthCounts {
+pub struct ReadCountsByRepeatLength {
     sites: Vec<RepeatSiteCounts>,
 }
 
@@ -166,7 +166,7 @@ fn repeat_class(unit: usize, copies: usize) -> usize {
     (unit - 1) * (MAX_COPIES + 1) + copies.min(MAX_COPIES)
 }
 
-impl RepeatLengthCounts {
+impl ReadCountsByRepeatLength {
     /// Counts the reads of one repeat of `expected` bases, with units of `unit` bases, by the `lengths` that they show.
     /// If a different length is so frequent that it may be an allele, the repeat is not counted.
     pub fn count_repeat_reads(&mut self, unit: usize, expected: usize, lengths: &[usize]) {
@@ -182,7 +182,7 @@ impl RepeatLengthCounts {
     }
 
     /// Adds the counts of other repeats, which another thread collected.
-    pub fn merge_counts(&mut self, other: &RepeatLengthCounts) {
+    pub fn merge_counts(&mut self, other: &ReadCountsByRepeatLength) {
         self.sites.extend_from_slice(&other.sites);
     }
 
@@ -286,8 +286,8 @@ impl LibraryScale {
 /// with its expected number of slips. A prior contributes, too.
 #[derive(Debug, Clone, Copy)]
 struct RateDispersion {
-    /// Weighted sum of the variance estimates of all repeats; the weights are the reciprocal variances of these
-    /// estimates.
+    /// Weighted sum of the variance estimates of all repeats and of the prior variance; the weights are the reciprocal
+    /// variances of these estimates.
     weighted_variance: f64,
     weights: f64,
 }
@@ -390,7 +390,7 @@ fn is_long_repeat(unit: usize, copies: usize) -> bool {
 impl SlippageModel {
     /// Estimates the slippage rates of all repeat classes from counts and the prior. Counts of repeats with one copy
     /// more or less are included in the rate of a class.
-    pub fn estimate_rates(length_counts: &RepeatLengthCounts) -> SlippageModel {
+    pub fn estimate_slippage_rates(length_counts: &ReadCountsByRepeatLength) -> SlippageModel {
         let (sums, library, apart) = length_counts.sum_by_class();
         let rate = |unit: usize, copies: usize| {
             let mut all = SLIPPAGE_MODEL_PARAMS.prior_weight_reads;
@@ -432,7 +432,7 @@ impl SlippageModel {
     }
 
     /// Probability that a repeat of `length` bases with units of `unit` bases is read as `shown` bases.
-    pub fn length_probability(&self, unit: usize, length: usize, shown: usize) -> f64 {
+    pub fn probability_of_shown_length(&self, unit: usize, length: usize, shown: usize) -> f64 {
         let [shorter, longer] = self.rates[repeat_class(unit, length / unit)];
         let off = shown.abs_diff(length);
         if off == 0 {
@@ -457,7 +457,7 @@ impl SlippageModel {
 
 impl Default for SlippageModel {
     fn default() -> SlippageModel {
-        SlippageModel::estimate_rates(&RepeatLengthCounts::default())
+        SlippageModel::estimate_slippage_rates(&ReadCountsByRepeatLength::default())
     }
 }
 
@@ -488,7 +488,7 @@ impl RepeatRange {
     }
 
     /// Finds all repeats of a sequence that have enough copies to be counted, sorted by unit length and start.
-    pub fn find_repeats(seq: &[u8]) -> Vec<RepeatRange> {
+    pub fn find_countable_repeats(seq: &[u8]) -> Vec<RepeatRange> {
         let mut found: Vec<RepeatRange> = Vec::new();
         for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
             let least = unit * SLIPPAGE_MODEL_PARAMS.min_counted_copies[usize::from(unit > 1)];

@@ -263,7 +263,7 @@ fn encode_minisatellite_lengths(
         (reverse_complement_kmer(second, bases), reverse_complement_kmer(first, bases))
     };
     let place = mix_bits(flank << (2 * bases) | inner);
-    let shortest = minisatellite::min_length_bp(repeat.unit_bp).next_multiple_of(SINGLE_FLANK_STEP_BP);
+    let shortest = minisatellite::min_minisatellite_length_bp(repeat.unit_bp).next_multiple_of(SINGLE_FLANK_STEP_BP);
     for length in (shortest..=repeat.length_bp()).step_by(SINGLE_FLANK_STEP_BP) {
         // Different from the numbers of repeats with both flanks, whose remainder is less than a unit.
         let number = ((length << 16) + repeat.unit_bp * MINISATELLITE_UNIT_WEIGHT + repeat.unit_bp) as u64;
@@ -284,12 +284,12 @@ pub(crate) fn is_minisatellite_with_flanks(bases: &[u8]) -> bool {
     let without = |before: usize, after: usize| bases.len().checked_sub(after).and_then(|end| bases.get(before..end));
     [(MINISATELLITE_FLANK_BP, MINISATELLITE_FLANK_BP), (SINGLE_FLANK_BP, 0), (0, SINGLE_FLANK_BP)]
         .iter()
-        .any(|&(before, after)| without(before, after).is_some_and(minisatellite::is_whole_minisatellite))
+        .any(|&(before, after)| without(before, after).is_some_and(minisatellite::consists_of_one_minisatellite))
 }
 
 /// Appends to `out` the bases of the artificial k-mers of every tandem repeat in a read, k bases each. `read` is the
 /// packed form of `seq`.
-pub fn append_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
+pub fn append_bases_of_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, out: &mut Vec<u8>) {
     for_each_repeat(seq, read, |repeat| {
         for_each_repeat_kmer(seq, repeat, k, |encoded| out.extend(unpack(encoded.kmer, k)));
     });
@@ -379,7 +379,7 @@ mod tests {
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
         assert_eq!(root(longer.kmer), root(canonical_left.kmer));
         let mut letters = Vec::new();
-        append_repeat_kmers(&read(12), coded(&read(12)).packed(), 31, &mut letters);
+        append_bases_of_repeat_kmers(&read(12), coded(&read(12)).packed(), 31, &mut letters);
         assert_eq!(pack(&letters), Some(canonical_left.kmer));
     }
 
@@ -389,7 +389,7 @@ mod tests {
         let repeat = b"CA".repeat(12);
         let encoded = |seq: &[u8]| {
             let mut letters = Vec::new();
-            append_repeat_kmers(seq, coded(seq).packed(), 31, &mut letters);
+            append_bases_of_repeat_kmers(seq, coded(seq).packed(), 31, &mut letters);
             letters.len() / 31
         };
         assert_eq!(encoded(&[left, &repeat, right].concat()), 1);
@@ -465,7 +465,7 @@ mod tests {
         let kmer = |left: &[u8], repeat: &[u8], right: &[u8]| {
             let mut letters = Vec::new();
             let seq = [left, repeat, right].concat();
-            append_repeat_kmers(&seq, coded(&seq).packed(), 31, &mut letters);
+            append_bases_of_repeat_kmers(&seq, coded(&seq).packed(), 31, &mut letters);
             pack(&letters).unwrap()
         };
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));

@@ -176,7 +176,7 @@ impl TargetMarkers {
 
     /// Stores the counts of the marker with this root, at most 65,535, if there is one. Each root must be passed once.
     #[inline]
-    pub(crate) fn record_root_counts<const S: usize>(&self, root: &RootCounters<S>) {
+    pub(crate) fn record_marker_counts_of_root<const S: usize>(&self, root: &RootCounters<S>) {
         if let Some(rank) = self.roots.rank_of_kmer(root.root) {
             let seen = root.counts[usize::from(self.slots[rank as usize])];
             for (counts, n) in self.counts.iter().zip(seen) {
@@ -487,7 +487,7 @@ impl TargetsWithDepths {
     }
 
     /// Median k-mer depth of a sample over the bases of the targets with a known depth.
-    pub(crate) fn median_kmer_depth(&self, sample: usize) -> f64 {
+    pub(crate) fn median_kmer_depth_in_targets(&self, sample: usize) -> f64 {
         self.depths.median_depth(&self.targets, sample)
             / self.depths.base_per_kmer_depth.get(sample).copied().unwrap_or(1.0)
     }
@@ -521,7 +521,7 @@ mod tests {
             let root = roots.entry(key >> 4).or_insert(RootCounters { root: key >> 4, counts: [[0; 2]; 16] });
             root.counts[(key & 15) as usize] = counts;
         }
-        roots.values().for_each(|root| markers.record_root_counts(root));
+        roots.values().for_each(|root| markers.record_marker_counts_of_root(root));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct TumourAlleleCounts {
 /// Numbers of roots at which one sample has an own allele: an allele that it clearly has and the other sample lacks,
 /// except for few occurrences that may be errors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnAlleleCounts {
+pub struct OwnAlleleRootCounts {
     /// Number of roots at which the own allele has at most a third of the reads. Many somatic changes of a tumour with
     /// normal cells are minor, few germline alleles are.
     pub minor: u64,
@@ -52,7 +52,7 @@ pub struct TumourAlleles {
     pub allele_imbalance: Vec<[u64; 2]>,
     /// Numbers of roots with an own allele of the normal, and with an own allele of the tumour. Unlike for
     /// [`Self::alleles`], the same rule applies to both samples.
-    pub own_alleles: [OwnAlleleCounts; 2],
+    pub own_alleles: [OwnAlleleRootCounts; 2],
 }
 
 /// Minimum number of occurrences of a root in each sample.
@@ -107,7 +107,7 @@ fn is_sampled_for_errors(root: u64) -> bool {
 /// one of its 16 k-mers is frequent, or the root is used to measure errors. This test is fast, because most roots of a
 /// genome have one frequent k-mer. `counts` iterates over the counts of the 16 k-mers.
 #[inline(always)]
-pub(crate) fn may_yield_alleles_or_errors<I: Iterator<Item = [u32; 2]>>(
+pub(crate) fn may_root_yield_alleles_or_errors<I: Iterator<Item = [u32; 2]>>(
     root: u64,
     counts: impl Fn() -> I,
     [normal, tumour]: [u32; 2],
@@ -169,7 +169,7 @@ fn find_own_allele(
     Some(if reads.saturating_mul(3) <= all[sample] { OwnAllele::Minor } else { OwnAllele::Balanced })
 }
 
-impl OwnAlleleCounts {
+impl OwnAlleleRootCounts {
     /// Counts an own allele of a sample as minor or balanced; `None` counts nothing.
     fn add_allele(&mut self, allele: Option<OwnAllele>) {
         self.minor += u64::from(allele == Some(OwnAllele::Minor));
@@ -264,7 +264,7 @@ impl TumourAlleleCollector {
     }
 
     /// Merges what all threads have collected so far, with equal counts combined.
-    pub fn collected_alleles(&self) -> TumourAlleles {
+    pub fn merge_collected_alleles(&self) -> TumourAlleles {
         let (mut all, mut seen) = (TumourAlleles::default(), Vec::new());
         for part in &self.0 {
             let part = part.lock().unwrap_or_else(PoisonError::into_inner);
@@ -333,7 +333,7 @@ impl TumourAlleles {
 mod tests {
     use super::*;
 
-    /// Nothing is collected from a root that [`may_yield_alleles_or_errors`] excludes.
+    /// Nothing is collected from a root that [`may_root_yield_alleles_or_errors`] excludes.
     #[test]
     fn what_is_passed_over_has_nothing_to_tell() {
         let mut x = 7u64;
@@ -354,11 +354,11 @@ mod tests {
                 counts[extension] = [count(), count()];
             }
             let all = [0, 1].map(|s| counts.iter().map(|c| c[s]).sum());
-            if !may_yield_alleles_or_errors(root, || counts.iter().copied(), all) {
+            if !may_root_yield_alleles_or_errors(root, || counts.iter().copied(), all) {
                 passed += u32::from(all[0] >= MIN_ROOT_COUNT && all[1] >= MIN_ROOT_COUNT);
                 let gathering = TumourAlleleCollector::default();
                 gathering.add_root(root, 29, &counts, all);
-                assert_eq!(gathering.collected_alleles(), TumourAlleles::default(), "{counts:?}");
+                assert_eq!(gathering.merge_collected_alleles(), TumourAlleles::default(), "{counts:?}");
             }
         }
         assert!(passed > 10_000, "{passed}");
@@ -381,7 +381,7 @@ mod tests {
                 let all = [0, 1].map(|s| counts[0][s] + counts[1][s]);
                 gathering.add_root(root, BASES, &counts, all);
             }
-            gathering.collected_alleles()
+            gathering.merge_collected_alleles()
         };
         let whole = gather(&roots);
         assert_eq!(whole.alleles.len(), 1);

@@ -56,7 +56,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
         contig: &'a AlignedContig,
     ) -> Option<UnchangedAlleleEnds<'a>> {
         match &f.change {
-            Change::Junction { ends, homology, .. } if event_model::is_tandem_duplication(ends) => {
+            Change::Junction { ends, homology, .. } if event_model::are_ends_of_tandem_duplication(ends) => {
                 // The contig may show both copies.
                 if let Some(stretch) = UnchangedAlleleEnds::from_insertion(f, &contig.seq) {
                     return Some(stretch);
@@ -134,7 +134,7 @@ impl<'a> UnchangedAlleleEnds<'a> {
 /// duplication, in the unchanged sequence. `None` for other changes.
 pub(crate) fn ends_of_deletion_or_junction(f: &ContigChange) -> Option<UnchangedAlleleEnds<'_>> {
     let homology = match &f.change {
-        Change::Junction { ends, homology, .. } if !event_model::is_tandem_duplication(ends) => *homology,
+        Change::Junction { ends, homology, .. } if !event_model::are_ends_of_tandem_duplication(ends) => *homology,
         Change::Allele { .. } if f.right_shift >= MIN_CHANGE_WITH_TWO_ENDS_BP as i32 => 0,
         _ => return None,
     };
@@ -154,7 +154,7 @@ pub(crate) fn is_long_insertion(f: &ContigChange) -> bool {
 
 /// For the start and the end of the inserted bases, whether a read of `read_len` bases that begins at contig position
 /// `start` crosses it.
-pub(crate) fn insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
+pub(crate) fn are_insertion_ends_crossed(f: &ContigChange, start: i32, read_len: usize) -> [bool; 2] {
     let beside = MIN_BASES_BESIDE_END as i32;
     [f.contig_range.start, f.contig_range.end]
         .map(|end| start + beside <= end as i32 && start + read_len as i32 >= end as i32 + beside)
@@ -172,7 +172,7 @@ pub(crate) fn mean_molecules_crossing_one_end(num_votes: usize, crossing: [usize
 
 /// Number of molecules with the unchanged allele: the mean number that cross an end of the stretch, less the number
 /// with the duplication.
-pub(crate) fn num_unchanged_molecules(crossing: [usize; 2], num_duplicated: usize) -> usize {
+pub(crate) fn num_molecules_with_unchanged_allele(crossing: [usize; 2], num_duplicated: usize) -> usize {
     // docs/model/genotype.md (16)
     (crossing[0] + crossing[1]).div_ceil(2).saturating_sub(num_duplicated)
 }
@@ -307,15 +307,15 @@ mod tests {
         assert_eq!(crossed(&[&LEFT[10..], &RIGHT[..20]], 10), [false, false]);
         assert!(ends_of_deletion_or_junction(&insertion(34..68)).is_none() && is_long_insertion(&insertion(34..68)));
         assert!(!is_long_insertion(&insertion(34..53)));
-        assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 100), [true, false]);
-        assert_eq!(insertion_ends_crossed(&insertion(34..134), 60, 100), [false, true]);
-        assert_eq!(insertion_ends_crossed(&insertion(34..134), 0, 150), [true, true]);
+        assert_eq!(are_insertion_ends_crossed(&insertion(34..134), 0, 100), [true, false]);
+        assert_eq!(are_insertion_ends_crossed(&insertion(34..134), 60, 100), [false, true]);
+        assert_eq!(are_insertion_ends_crossed(&insertion(34..134), 0, 150), [true, true]);
     }
 
     #[test]
     fn unchanged_molecules_are_those_that_the_junction_lacks() {
-        assert_eq!(num_unchanged_molecules([101, 98], 20), 80);
-        assert_eq!(num_unchanged_molecules([10, 8], 20), 0);
+        assert_eq!(num_molecules_with_unchanged_allele([101, 98], 20), 80);
+        assert_eq!(num_molecules_with_unchanged_allele([10, 8], 20), 0);
         assert_eq!(select_evenly_spaced((0..10).collect(), 4), [2, 4, 7, 9]);
         assert_eq!(select_evenly_spaced(vec![1, 2], 3), [1, 2]);
         assert_eq!(select_evenly_spaced(vec![1, 2], 0), [0; 0]);

@@ -6,7 +6,7 @@ use genuma_work::ProgressCounters;
 use serde::{Deserialize, Serialize};
 
 use crate::aligned_contig::AlignedContig;
-use crate::assemble::{AssemblyResult, Contig};
+use crate::assemble::{AssembledContigs, Contig};
 use crate::contig_placement::{PlacementContext, place_contigs};
 use crate::event::CallThresholds;
 use crate::group_assembly::GroupAssemblyResult;
@@ -16,16 +16,16 @@ use crate::variant_trace::VariantTracer;
 
 /// Stored result of the unit `assemble`: the contigs of all groups, and its ledger lines.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ContigAssemblyResult {
+pub struct AssembleUnitResult {
     /// The contigs, in the order of their groups.
     pub contigs: Vec<Contig>,
     /// Ledger lines of the unit: what was produced and skipped.
     pub ledger: Ledger,
 }
 
-impl ContigAssemblyResult {
+impl AssembleUnitResult {
     /// Collects the contigs of all groups, and computes the ledger lines of the assembly.
-    pub fn from_assembly(gathered: GroupAssemblyResult) -> ContigAssemblyResult {
+    pub fn from_group_assembly_result(gathered: GroupAssemblyResult) -> AssembleUnitResult {
         let GroupAssemblyResult {
             pairs,
             duplicates: copies,
@@ -37,29 +37,37 @@ impl ContigAssemblyResult {
             ..
         } = gathered;
         let mut ledger = Ledger::default();
-        ledger.add_produced("assemble", "pairs with candidate k-mers", pairs);
-        ledger.add_skipped("assemble", "pairs with candidate k-mers that are duplicates", copies);
-        ledger.add_skipped("assemble", "k-mer occurrences in reads that recurrent sequencing errors explain", errors);
-        ledger.add_produced("assemble", "groups of pairs", groups);
-        ledger.add_skipped("assemble", "pairs in groups with too few pairs", lone);
-        ledger.add_skipped("assemble", "pairs in groups without a branching k-mer", not_parting);
-        let AssemblyResult { contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep } =
+        ledger.append_produced_line("assemble", "pairs with candidate k-mers", pairs);
+        ledger.append_skipped_line("assemble", "pairs with candidate k-mers that are duplicates", copies);
+        ledger.append_skipped_line(
+            "assemble",
+            "k-mer occurrences in reads that recurrent sequencing errors explain",
+            errors,
+        );
+        ledger.append_produced_line("assemble", "groups of pairs", groups);
+        ledger.append_skipped_line("assemble", "pairs in groups with too few pairs", lone);
+        ledger.append_skipped_line("assemble", "pairs in groups without a branching k-mer", not_parting);
+        let AssembledContigs { contigs, stacks_with_few_pairs: few, low_quality_stacks: poor, skipped_reads: deep } =
             assembled;
-        ledger.add_skipped("assemble", "read stacks with too few pairs", few);
-        ledger.add_skipped("assemble", "read stacks with too few good bases where they differ from the normal", poor);
-        ledger.add_skipped(
+        ledger.append_skipped_line("assemble", "read stacks with too few pairs", few);
+        ledger.append_skipped_line(
+            "assemble",
+            "read stacks with too few good bases where they differ from the normal",
+            poor,
+        );
+        ledger.append_skipped_line(
             "assemble",
             "reads not stacked because 4,096 others have the same k-mer or begin nearby",
             deep,
         );
-        ledger.add_produced("assemble", "contigs", contigs.len() as u64);
-        ContigAssemblyResult { contigs, ledger }
+        ledger.append_produced_line("assemble", "contigs", contigs.len() as u64);
+        AssembleUnitResult { contigs, ledger }
     }
 }
 
 /// Stored result of the unit `place`: the aligned contigs with their changes, and their recruiting k-mers.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ContigPlacementResult {
+pub struct PlaceUnitResult {
     /// Contigs with their changes. Reads are recruited for them, except for contigs at crowded positions, which have no
     /// recruiting k-mers.
     pub contigs: Vec<AlignedContig>,
@@ -70,7 +78,7 @@ pub struct ContigPlacementResult {
 }
 
 /// Inputs for placing contigs on the reference and finding their changes.
-pub(crate) struct ContigPlacementInputs<'a> {
+pub(crate) struct PlaceUnitInputs<'a> {
     /// The reference; without one the contigs get no placement.
     pub genome: Option<&'a Reference>,
     /// Length of the k-mers by which reads are recruited.
@@ -85,20 +93,20 @@ pub(crate) struct ContigPlacementInputs<'a> {
     pub meter: &'a ProgressCounters,
 }
 
-impl ContigPlacementResult {
+impl PlaceUnitResult {
     /// Places all contigs on the reference, finds their changes, and selects recruiting k-mers. With a reference
     /// `contigs` is emptied, because only calls without a reference need the contigs later. `tracer` gets the results
     /// for the contigs of traced variants.
     pub fn place_contigs_and_select_recruiting_kmers(
         contigs: &mut Vec<Contig>,
-        context: &ContigPlacementInputs<'_>,
+        context: &PlaceUnitInputs<'_>,
         mut tracer: Option<&mut VariantTracer>,
-    ) -> ContigPlacementResult {
-        let &ContigPlacementInputs { genome, k, threads, memory_bytes: memory, thresholds, meter } = context;
+    ) -> PlaceUnitResult {
+        let &PlaceUnitInputs { genome, k, threads, memory_bytes: memory, thresholds, meter } = context;
         let mut ledger = Ledger::default();
         let (numbers, mut contigs): (Vec<usize>, Vec<AlignedContig>) = match genome {
             Some(genome) => {
-                let traced = tracer.as_ref().map(|tracer| tracer.traced_contigs()).unwrap_or_default();
+                let traced = tracer.as_ref().map(|tracer| tracer.indices_of_traced_contigs()).unwrap_or_default();
                 let placing =
                     PlacementContext { genome, threads, memory_bytes: memory, thresholds, always_kept: &traced, meter };
                 let placed = place_contigs(std::mem::take(contigs), &placing, &mut ledger);
@@ -115,26 +123,26 @@ impl ContigPlacementResult {
             tracer.record_skipped_contigs(wanted.omitted_repeat_contigs.iter().map(|&c| numbers[c as usize]));
         }
         let families = wanted.omitted_repeat_contigs.len() as u64;
-        ledger.add_skipped(
+        ledger.append_skipped_line(
             "recruit",
             "contigs in repeats with too many copies to assign changes to one of them",
             families,
         );
-        ledger.add_skipped(
+        ledger.append_skipped_line(
             "recruit",
             "contigs at positions with 64 deeper contigs, most of which recurrent errors make",
             wanted.num_crowded_contigs,
         );
-        ledger.add_produced(
+        ledger.append_produced_line(
             "recruit",
             "contigs for which reads were recruited",
             contigs.len() as u64 - wanted.num_crowded_contigs,
         );
-        ledger.add_produced(
+        ledger.append_produced_line(
             "recruit",
             "contigs for which reads were recruited without a unique k-mer",
             wanted.contigs_without_unique_kmer - families,
         );
-        ContigPlacementResult { contigs, recruiting_kmers: wanted, ledger }
+        PlaceUnitResult { contigs, recruiting_kmers: wanted, ledger }
     }
 }

@@ -12,8 +12,8 @@ use genuma_reads::targets::Targets;
 use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
 
 use crate::assemble::Contig;
-use crate::candidate_kmer::{CandidateKmer, group_by_kmer};
-use crate::change::{Breakend, Change, MIN_STRUCTURAL_BP, RetainedSide, is_on_target};
+use crate::candidate_kmer::{CandidateKmer, group_candidates_by_kmer};
+use crate::change::{Breakend, Change, MIN_STRUCTURAL_VARIANT_BP, RetainedSide, is_on_target};
 use crate::contig_filter::RejectReason;
 use crate::contig_placement::PlacedContig;
 use crate::event::Event;
@@ -269,13 +269,13 @@ impl VariantTracer {
 
     /// For each variant, the ranks of its candidate k-mers among all candidates.
     pub(crate) fn candidate_ranks_by_variant(&self, candidates: &[CandidateKmer]) -> Vec<HashSet<u32>> {
-        let kmers: Vec<u64> = group_by_kmer(candidates).map(|same| same[0].kmer).collect();
+        let kmers: Vec<u64> = group_candidates_by_kmer(candidates).map(|same| same[0].kmer).collect();
         let rank = |&r: &u32| kmers.binary_search(&self.lookup.kmer_of_rank(r)).ok().map(|at| at as u32);
         self.traces.iter().map(|trace| trace.changed_kmers.iter().filter_map(rank).collect()).collect()
     }
 
     /// After grouping: adds to the reports the labelled pairs with the variants' k-mers, and their groups.
-    pub fn record_groups(&mut self, followed: &[TracedVariantPairs]) {
+    pub fn record_pairs_and_groups(&mut self, followed: &[TracedVariantPairs]) {
         for (trace, TracedVariantPairs { pairs, groups }) in self.traces.iter_mut().zip(followed) {
             let mut lines = vec![format!("label: {pairs} pairs of the tumour contain them, without recurrent errors")];
             for (group, here, of) in groups {
@@ -314,7 +314,7 @@ impl VariantTracer {
     }
 
     /// Numbers of the contigs with k-mers of any traced variant.
-    pub fn traced_contigs(&self) -> BTreeSet<usize> {
+    pub fn indices_of_traced_contigs(&self) -> BTreeSet<usize> {
         self.traces.iter().flat_map(|trace| &trace.contig_numbers).copied().collect()
     }
 
@@ -446,7 +446,7 @@ fn change_ends(change: &Change) -> Vec<(usize, usize)> {
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
             let mut ends = vec![(*chrom, *pos)];
-            if reference.len() >= alternative.len() + MIN_STRUCTURAL_BP {
+            if reference.len() >= alternative.len() + MIN_STRUCTURAL_VARIANT_BP {
                 ends.push((*chrom, pos + reference.len()));
             }
             ends

@@ -6,13 +6,13 @@ use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
 
 use crate::candidate_kmer::KmerDepths;
+use crate::element_from_junctions::ElementSource;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
-use crate::inserted_element::ElementSource;
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::sample_summary::SampleSummary;
-use crate::vcf_record::{self, RecordAnnotation, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{self, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
 
 /// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +143,7 @@ fn insert_header_lines(header: &mut String, lines: &str) {
 }
 
 /// Adds a line `##genumaWarning=` for each warning to a VCF header.
-pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
+pub fn add_warning_header_lines(header: &mut String, warnings: &[ResultWarning]) {
     let lines: String = warnings.iter().map(|warning| format!("##genumaWarning={}\n", warning.message)).collect();
     insert_header_lines(header, &lines);
 }
@@ -151,7 +151,12 @@ pub fn add_warning_lines(header: &mut String, warnings: &[ResultWarning]) {
 /// Adds a line `##genumaPair=` for each tumour to a VCF header: the relation of tumour and normal by their alleles, their
 /// k-mer depths, and their contamination (share of DNA of another person), as far as these are known. Adds nothing in a
 /// tumour-only call.
-pub fn add_pair_lines(header: &mut String, samples: &SampleNames, depths: &KmerDepths, summaries: &[SampleSummary]) {
+pub fn add_sample_pair_header_lines(
+    header: &mut String,
+    samples: &SampleNames,
+    depths: &KmerDepths,
+    summaries: &[SampleSummary],
+) {
     if !samples.has_normal() {
         return;
     }
@@ -182,7 +187,7 @@ pub fn add_pair_lines(header: &mut String, samples: &SampleNames, depths: &KmerD
 
 /// Adds the lines that declare the INFO fields of the gene annotation to a VCF header. `gff_name` is the name of the
 /// GFF3 file.
-pub fn add_annotation_lines(header: &mut String, gff_name: &str) {
+pub fn add_gene_annotation_header_lines(header: &mut String, gff_name: &str) {
     // bcftools +split-vep finds the fields after "Format: ".
     let lines = format!(
         concat!(
@@ -278,7 +283,7 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
         let _ = write!(info, ";SCREEN={name}:{place}");
     }
     if let Some(annotation) = &record.annotation {
-        let RecordAnnotation { bcsq, hgvs, fusions, exons, gene: _ } = annotation;
+        let RecordGeneAnnotation { bcsq, hgvs, fusions, exons, gene: _ } = annotation;
         for (key, values) in [("BCSQ", bcsq), ("HGVS", hgvs), ("FUSION", fusions), ("EXONS", exons)] {
             if !values.is_empty() {
                 let _ = write!(info, ";{key}={}", values.join(","));
@@ -314,7 +319,7 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
         let _ = write!(info, ";END={end}");
     }
     if let Some(mate) = mate {
-        let _ = write!(info, ";MATEID={mate};EVENT={}", vcf_record::event_id(record.event));
+        let _ = write!(info, ";MATEID={mate};EVENT={}", vcf_record::format_event_id(record.event));
     }
     if *homology > 0 {
         let _ = write!(info, ";HOMLEN={homology}");

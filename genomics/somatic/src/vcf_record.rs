@@ -7,9 +7,9 @@ use genuma_reads::fasta::Reference;
 use serde::Serialize;
 
 use crate::change::{Breakend, Change, RetainedSide};
+use crate::element_from_junctions::{ElementSource, InsertedElement};
 use crate::event::{Event, EventClass};
 use crate::genotype::GenotypingResult;
-use crate::inserted_element::{ElementSource, InsertedElement};
 use crate::locus::VariantCall;
 
 /// One VCF record. Positions are 1-based.
@@ -49,12 +49,12 @@ pub struct VcfRecord {
     /// if it comes from none of the screened sequences.
     pub screen: Option<(String, u64)>,
     /// Genes and consequences; `None` without a GFF3 file.
-    pub annotation: Option<RecordAnnotation>,
+    pub annotation: Option<RecordGeneAnnotation>,
 }
 
 /// Genes and consequences of a record, as values of its INFO fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecordAnnotation {
+pub struct RecordGeneAnnotation {
     /// BCSQ: consequences in all transcripts, in the format of `bcftools csq`.
     pub bcsq: Vec<String>,
     /// HGVS: HGVS names of the change in all transcripts.
@@ -132,7 +132,7 @@ pub struct StructuralVariantFields {
 }
 
 /// VCF ID of the event with index `event`: `g1` for the first.
-pub fn event_id(event: usize) -> String {
+pub fn format_event_id(event: usize) -> String {
     format!("g{}", event + 1)
 }
 
@@ -166,7 +166,7 @@ impl VcfRecord {
 }
 
 /// Builds the records of all events, sorted by position and ID. Each event has at least one record.
-pub fn build_records(events: &[Event], genome: &Reference) -> Vec<VcfRecord> {
+pub fn build_vcf_records(events: &[Event], genome: &Reference) -> Vec<VcfRecord> {
     let of = |(event, of)| RecordBuilder { genome, event, event_calls: of }.records();
     let mut records: Vec<VcfRecord> = events.iter().enumerate().flat_map(of).collect();
     records.sort_by(|a, b| (a.chrom, a.pos, a.end, &a.id).cmp(&(b.chrom, b.pos, b.end, &b.id)));
@@ -239,7 +239,7 @@ impl RecordBuilder<'_> {
     fn new_record(&self, chrom: usize, pos: usize, call: &VariantCall) -> VcfRecord {
         VcfRecord {
             event: self.event,
-            id: event_id(self.event),
+            id: format_event_id(self.event),
             chrom,
             pos,
             end: pos,
@@ -303,7 +303,7 @@ impl RecordBuilder<'_> {
         let Change::Junction { ends, inserted, homology } = &call.change else {
             unreachable!("an event of a junction has calls of junctions only")
         };
-        let name = |side: usize| format!("{}_{}{}", event_id(self.event), n + 1, ["a", "b"][side]);
+        let name = |side: usize| format!("{}_{}{}", format_event_id(self.event), n + 1, ["a", "b"][side]);
         [0usize, 1]
             .map(|i| {
                 let (here, there) = (&ends[i], &ends[1 - i]);

@@ -3,7 +3,7 @@
 use crate::common::{Interesting, Rng, Sequencer, canonical, edit, find, novel, replaced};
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::reverse_complement;
-use genuma_somatic::assemble::{AssemblyResult, Contig, MIN_CONTIG_PAIRS, assemble_group};
+use genuma_somatic::assemble::{AssembledContigs, Contig, MIN_CONTIG_PAIRS, assemble_group};
 use genuma_somatic::group::{DisjointSets, group_pairs};
 use genuma_somatic::labelled_pair::LabelledPair;
 
@@ -35,7 +35,7 @@ impl Tissue<'_> {
 
 /// The groups with a branching k-mer.
 fn groups(labelled: &[LabelledPair], parting: &[bool]) -> Vec<Vec<u32>> {
-    let sets = DisjointSets::singletons(parting.len());
+    let sets = DisjointSets::create_singleton_sets(parting.len());
     sets.join_kmers_of_pairs(labelled);
     group_pairs(labelled, &sets, parting, MIN_CONTIG_PAIRS).groups
 }
@@ -225,7 +225,7 @@ fn bad_bases_at_the_change_give_nothing() {
     assert_eq!(assemble_group(&groups[0], &labelled, &interesting.parting).contigs.len(), 1);
     spoil(&mut labelled);
     // The only base that all candidate k-mers share has low quality in every read.
-    let AssemblyResult { contigs, low_quality_stacks: poor, .. } =
+    let AssembledContigs { contigs, low_quality_stacks: poor, .. } =
         assemble_group(&groups[0], &labelled, &interesting.parting);
     assert_eq!(contigs, []);
     assert!(poor > 0, "what is left out is counted");

@@ -231,7 +231,7 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
         planted.iter().flat_map(|&(n, sample, haplotype)| planter.plant(n, sample, haplotype, 965..1025, 20)).collect();
     let (pairs, locus) = recruit(&compared, &genome, &pairs);
     let mut loci = [locus];
-    let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+    let errors = ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::default(), SlippageModel::default());
     let neighbours = count_molecules_of_adjacent_substitutions(0, &loci, &pairs, &errors);
     merge_adjacent_substitutions(&mut loci, neighbours);
     loci[0].genotype_changes(
@@ -425,7 +425,8 @@ fn slips_are_learned_from_the_normals_repeats() {
         ]
         .concat();
         let (pairs, locus) = recruit(&place.compared(), &place.genome(), &pairs);
-        SlippageModel::estimate_rates(&locus.count_errors(&pairs, None, true).1).length_probability(1, 12, 11)
+        SlippageModel::estimate_slippage_rates(&locus.count_base_and_length_errors(&pairs, None, true).1)
+            .probability_of_shown_length(1, 12, 11)
     };
     // The tumour's length may be a change; a length in too many of the normal's reads is an allele.
     assert!(learned(0) < 0.01, "{}", learned(0));

@@ -51,7 +51,7 @@ fn rare_errors_need_fewer_molecules() {
     let reasons = |kind, molecules| {
         let mut tumour = ballot(10, molecules);
         tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
-        genotype_change(&ballot(30, 0), &[tumour], GenotypingParams::for_error_frequency(kind)).filters
+        genotype_change(&ballot(30, 0), &[tumour], GenotypingParams::defaults_for_error_frequency(kind)).filters
     };
     assert!(reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES_COMMON_ERROR - 1).contains(&Filter::FewReads));
     assert!(!reasons(ErrorFrequency::Common, MIN_CALL_MOLECULES_COMMON_ERROR).contains(&Filter::FewReads));
@@ -134,7 +134,7 @@ fn a_normal_that_cannot_tell_at_a_tandem_copy_speaks_by_its_depth() {
         genotype_change(
             &[],
             &[ballot(0, 12)],
-            GenotypingParams { num_molecules: molecules, ..GenotypingParams::for_error_frequency(kind) },
+            GenotypingParams { num_molecules: molecules, ..GenotypingParams::defaults_for_error_frequency(kind) },
         )
         .filters
     };

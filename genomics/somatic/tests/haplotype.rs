@@ -7,7 +7,7 @@ use genuma_somatic::aligned_contig::{AlignedContig, ContigChange};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::evidence::LocusEvidence;
 use genuma_somatic::haplotype::{Haplotype, haplotype_of_rival_contig, haplotypes_of_contig};
-use genuma_somatic::locus::{Locus, set_rival_contigs};
+use genuma_somatic::locus::{Locus, find_and_set_rival_contigs};
 use genuma_somatic::packed::OwnedRead;
 use genuma_somatic::read_placement::PlacedRead;
 use genuma_somatic::recruit::RecruitedPair;
@@ -151,7 +151,7 @@ fn votes_are_the_same_without_known_equal_haplotypes() {
         let offsets = [start as i32, start as i32 + 3, start as i32, start as i32];
         reads.push(PlacedRead { pair, mate: 0, forward: true, offsets });
     }
-    let errors = ErrorModel::from_counts(&BaseErrorCounts::zero_counts(2), SlippageModel::default());
+    let errors = ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::zero_counts(2), SlippageModel::default());
     let votes = |haplotypes: Vec<Haplotype>| {
         let evidence = LocusEvidence::from_placed_reads(&contig, haplotypes.into(), &reads, &pairs, &errors);
         (0..edits.len()).map(|f| (evidence.molecule_votes(f), evidence.count_covering_molecules(f))).collect::<Vec<_>>()
@@ -281,7 +281,7 @@ fn loci_of_one_place_are_rivals_the_deepest_first() {
     };
     let mut loci =
         vec![locus(&[1000], 5), locus(&[1010], 20), locus(&[5000], 9), locus(&[960, 5030], 8), locus(&[3000], 9)];
-    set_rival_contigs(&mut loci);
+    find_and_set_rival_contigs(&mut loci);
     let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
     assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);
 }

@@ -3,7 +3,7 @@
 use crate::common::{Interesting, K, READ, Rng, edit, find, pair, replaced};
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::dna::reverse_complement;
-use genuma_somatic::candidate_kmer::{CandidateKmer, HIGH_BASE_QUALITY};
+use genuma_somatic::candidate_kmer::{CandidateKmer, MIN_HIGH_BASE_QUALITY};
 use genuma_somatic::kmer_lookup::KmerHit;
 use genuma_somatic::labelled_pair::{self, KmerMoleculeCounts, LabelledPair};
 
@@ -61,7 +61,7 @@ struct Believed {
 
 fn believe(labelled: Vec<LabelledPair>, picks: &[CandidateKmer], k: u32) -> Believed {
     let all = labelled.len();
-    let mut pairs = labelled_pair::remove_duplicates(labelled, &[]);
+    let mut pairs = labelled_pair::keep_best_pair_of_each_molecule(labelled, &[]);
     let copies = all - pairs.len();
     let carriers = KmerMoleculeCounts::zero_counts(picks.len(), 1);
     carriers.count_kmers_of_pairs(&pairs);
@@ -110,9 +110,9 @@ fn in_a_repeat_good_bases_count_where_the_samples_part() {
         let picks = changed.picks(1_300).into_iter().map(|pick| CandidateKmer { tumour_count: times, ..pick });
         hits(&believe(pairs, &picks.collect::<Vec<_>>(), K).pairs)
     };
-    assert_eq!((with(HIGH_BASE_QUALITY - 1, 8), with(HIGH_BASE_QUALITY, 8)), (0, 8 * K as usize));
+    assert_eq!((with(MIN_HIGH_BASE_QUALITY - 1, 8), with(MIN_HIGH_BASE_QUALITY, 8)), (0, 8 * K as usize));
     // A k-mer that is frequent enough before removal of duplicates and too rare afterwards is a PCR error.
-    assert_eq!(with(HIGH_BASE_QUALITY, 20), 0);
+    assert_eq!(with(MIN_HIGH_BASE_QUALITY, 20), 0);
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn summarize_candidates(picks: &[CandidateKmer]) -> Vec<(u8, u32, u32, u32)> {
 /// The candidates of a normal and two tumours with depth 40 each.
 fn picked(counts: &[(u8, [u32; 4])]) -> Vec<(u8, u32, u32, u32)> {
     let mut picks = Vec::new();
-    rules(&[40, 40, 40]).select_from_root(&root(counts), &mut picks);
+    rules(&[40, 40, 40]).append_candidates_of_root(&root(counts), &mut picks);
     summarize_candidates(&picks)
 }
 
@@ -43,9 +43,9 @@ fn picked(counts: &[(u8, [u32; 4])]) -> Vec<(u8, u32, u32, u32)> {
 fn one_tumour_is_picked_of_as_ever() {
     let counts = [(b'A', [30, 16]), (b'C', [0, 14]), (b'G', [0, 2]), (b'T', [5, 6])];
     let (mut by_rules, mut by_select) = (Vec::new(), Vec::new());
-    rules(&[30, 40]).select_from_root(&root(&counts), &mut by_rules);
+    rules(&[30, 40]).append_candidates_of_root(&root(&counts), &mut by_rules);
     CandidateSelector::for_tumour(K, 2, [30 * GENOME, 40 * GENOME], 40.0, &SamplePairLibraryProperties::default())
-        .select_from_root(&root(&counts), &mut by_select);
+        .append_candidates_of_root(&root(&counts), &mut by_select);
     assert_eq!(by_rules, by_select);
     assert_eq!(summarize_candidates(&by_rules), [(1, 14, 0, 38)]);
 }
@@ -63,7 +63,7 @@ fn what_one_tumour_shows_clearly_is_its_own() {
 #[test]
 fn alleles_of_each_tumour_are_collected() {
     let rules = rules(&[40, 40, 40]);
-    rules.select_from_root(&root(&[(b'A', [36, 40, 20, 0]), (b'C', [4, 0, 20, 0])]), &mut Vec::new());
+    rules.append_candidates_of_root(&root(&[(b'A', [36, 40, 20, 0]), (b'C', [4, 0, 20, 0])]), &mut Vec::new());
     let [first, second] = &rules.tumour_alleles()[..] else { panic!("two tumours") };
     assert!(first.alleles.is_empty());
     let [(counts, roots)] = second.alleles[..] else { panic!("{second:?}") };
@@ -84,9 +84,9 @@ fn each_tumour_may_be_another_persons() {
     let rules = rules(&[40, 40, 40]);
     // The first tumour has the normal's allele, the second does not.
     let mut picks = Vec::new();
-    rules.select_from_root(&root(&[(b'A', [40, 20, 0, 0]), (b'C', [0, 20, 40, 0])]), &mut picks);
+    rules.append_candidates_of_root(&root(&[(b'A', [40, 20, 0, 0]), (b'C', [0, 20, 40, 0])]), &mut picks);
     assert_eq!(rules.num_genotype_mismatches(), [0, 1]);
-    assert_eq!(rules.num_novel_candidates(), 0);
-    rules.select_from_root(&root(&[(b'C', [0, 7, 9, 0])]), &mut picks);
-    assert_eq!(rules.num_novel_candidates(), 2);
+    assert_eq!(rules.num_novel_candidates_found(), 0);
+    rules.append_candidates_of_root(&root(&[(b'C', [0, 7, 9, 0])]), &mut picks);
+    assert_eq!(rules.num_novel_candidates_found(), 2);
 }

@@ -6,7 +6,7 @@ use genuma_kmers::encode::{pack, reverse_complement_kmer};
 use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use genuma_somatic::candidate_kmer::{
-    CandidateKmer, CandidateSelector, KmerDepths, median_kmer_depth, min_count_above_errors_at_depth,
+    CandidateKmer, CandidateSelector, KmerDepths, median_kmer_depth_of_spectrum, min_count_above_errors_at_depth,
 };
 
 /// Model of a spectrum: error k-mers, and peaks of k-mers on one or two haplotypes.
@@ -36,7 +36,7 @@ impl Mixture {
 
 fn depths(normal: f64, tumour: f64, one: f64) -> KmerDepths {
     let spectrum = |depth| Mixture { depth, both: 5e6 - one, one, errors: 2e7 }.spectrum();
-    KmerDepths::from_spectra(&[spectrum(normal), spectrum(tumour)])
+    KmerDepths::estimate_depths_from_spectra(&[spectrum(normal), spectrum(tumour)])
 }
 
 #[test]
@@ -57,18 +57,26 @@ fn the_depth_is_that_of_the_homozygous_peak() {
 #[test]
 fn the_usual_depth_is_where_bases_lie() {
     let spectrum = Mixture { depth: 40.0, both: 5e6, one: 0.0, errors: 2e7 }.spectrum();
-    assert!((median_kmer_depth(&spectrum) - 40.0).abs() <= 2.0, "{}", median_kmer_depth(&spectrum));
+    assert!(
+        (median_kmer_depth_of_spectrum(&spectrum) - 40.0).abs() <= 2.0,
+        "{}",
+        median_kmer_depth_of_spectrum(&spectrum)
+    );
     // A targeted panel: captured sequence has all depths up to 600, the rest is shallow.
     let panel: Vec<u64> = (0..1000u64).map(|m| if m < 20 { 400_000 >> m } else { u64::from(m < 600) * 300 }).collect();
-    assert!((300.0..500.0).contains(&median_kmer_depth(&panel)), "{}", median_kmer_depth(&panel));
-    assert_eq!(median_kmer_depth(&[]), 0.0);
+    assert!(
+        (300.0..500.0).contains(&median_kmer_depth_of_spectrum(&panel)),
+        "{}",
+        median_kmer_depth_of_spectrum(&panel)
+    );
+    assert_eq!(median_kmer_depth_of_spectrum(&[]), 0.0);
 }
 
 #[test]
 fn the_share_of_errors_is_what_lies_before_the_valley() {
     let share = |errors: f64| {
         let spectrum = Mixture { depth: 30.0, both: 1e6, one: 0.0, errors }.spectrum();
-        KmerDepths::from_spectra(&[spectrum.clone(), spectrum]).error_share
+        KmerDepths::estimate_depths_from_spectra(&[spectrum.clone(), spectrum]).error_share
     };
     // 1e6 k-mers 30 times each, and `errors` k-mers once or a few times.
     let expected = |errors: f64| {
@@ -78,7 +86,7 @@ fn the_share_of_errors_is_what_lies_before_the_valley() {
     for errors in [1e5, 1e6, 1e7] {
         assert!((share(errors) - expected(errors)).abs() < 0.02 * expected(errors), "{errors}");
     }
-    assert_eq!(KmerDepths::from_spectra(&[vec![0; 1024], vec![0; 1024]]).error_share, 0.0);
+    assert_eq!(KmerDepths::estimate_depths_from_spectra(&[vec![0; 1024], vec![0; 1024]]).error_share, 0.0);
 }
 
 /// A root with counts `(first, last) → [normal, tumour]`.
@@ -100,7 +108,7 @@ fn rule(k: u32, ratio: u64) -> CandidateSelector {
 /// Counts in the tumour and in the normal, and whether it is a branching k-mer.
 fn picks_at(ratio: u64, counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
     let mut found: Vec<CandidateKmer> = Vec::new();
-    rule(K, ratio).select_from_root(&root(&Rng(41).sequence(K as usize - 2), counts), &mut found);
+    rule(K, ratio).append_candidates_of_root(&root(&Rng(41).sequence(K as usize - 2), counts), &mut found);
     // Candidates of a normal without tumour cells.
     let of_clean_normal = found.iter().filter(|p| p.tumour_in_normal_percent == 0);
     of_clean_normal.map(|p| (p.tumour_count, p.normal_count, p.is_branching())).collect()
@@ -139,10 +147,10 @@ fn what_the_normal_does_not_know_is_counted_beyond_what_is_wanted() {
     let mut found: Vec<CandidateKmer> = Vec::new();
     for seed in 0..5 {
         let stem = Rng(seed).sequence(K as usize - 2);
-        rule.select_from_root(&root(&stem, &[(b'A', b'G', [0, 14])]), &mut found);
-        rule.select_from_root(&root(&stem, &[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])]), &mut found);
+        rule.append_candidates_of_root(&root(&stem, &[(b'A', b'G', [0, 14])]), &mut found);
+        rule.append_candidates_of_root(&root(&stem, &[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])]), &mut found);
     }
-    assert_eq!(rule.num_novel_candidates(), 5);
+    assert_eq!(rule.num_novel_candidates_found(), 5);
     assert_eq!(found.iter().filter(|pick| pick.is_branching()).count(), 5);
     assert_eq!(found.iter().filter(|pick| !pick.is_branching()).count(), 2);
 }
@@ -170,7 +178,7 @@ fn allowances_follow_the_depths_of_the_samples() {
 fn the_depth_at_a_place_where_samples_part_is_that_of_the_tumours_root() {
     let mut found = Vec::new();
     let counts = [(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])];
-    rule(K, 1).select_from_root(&root(&Rng(43).sequence(K as usize - 2), &counts), &mut found);
+    rule(K, 1).append_candidates_of_root(&root(&Rng(43).sequence(K as usize - 2), &counts), &mut found);
     assert_eq!(found.iter().map(|p| p.root_depth).collect::<Vec<_>>(), [29]);
 }
 
@@ -192,14 +200,14 @@ fn errors_raise_the_bar_with_depth() {
     assert_eq!(picks(&repeat(3)), []);
     // Whether the root is in a repeat is known once the depths are known.
     let few = CandidateKmer { tumour_count: 4, root_depth: 1300, selector: TUMOUR_SAMPLE, ..CandidateKmer::default() };
-    assert!(few.needs_high_quality() && few.is_in_repeat(100.0) && !few.is_in_repeat(500.0));
-    assert!(!CandidateKmer { tumour_count: 9, ..few }.needs_high_quality());
+    assert!(few.needs_high_quality_bases() && few.is_in_repeat(100.0) && !few.is_in_repeat(500.0));
+    assert!(!CandidateKmer { tumour_count: 9, ..few }.needs_high_quality_bases());
     // Where only the tumour is deep, the root is not in a repeat.
     assert_eq!(picks(&[(b'A', b'C', [30, 1300]), (b'A', b'G', [0, 4])]), []);
     // The same for a whole sample: at a depth of 2,000 three occurrences are not enough.
     let deep = CandidateSelector::for_tumour(K, 3, [1_000_000; 2], 2000.0, &SamplePairLibraryProperties::default());
     let mut found = Vec::new();
-    deep.select_from_root(&root(&Rng(44).sequence(K as usize - 2), &[(b'A', b'G', [0, 4])]), &mut found);
+    deep.append_candidates_of_root(&root(&Rng(44).sequence(K as usize - 2), &[(b'A', b'G', [0, 4])]), &mut found);
     assert_eq!(found, []);
 }
 
@@ -208,7 +216,7 @@ fn roots_with_nothing_in_common_tell_strangers() {
     let strangers = |all: &[&[(u8, u8, [u32; 2])]]| {
         let rule = rule(K, 1);
         for counts in all {
-            rule.select_from_root(&root(&Rng(45).sequence(K as usize - 2), counts), &mut Vec::new());
+            rule.append_candidates_of_root(&root(&Rng(45).sequence(K as usize - 2), counts), &mut Vec::new());
         }
         rule.num_genotype_mismatches()
     };
@@ -242,12 +250,12 @@ fn picks_are_canonical_kmers_with_a_direction() {
         let kmer = rng.sequence(K as usize);
         let mut found = Vec::new();
         let at = root(&kmer[1..K as usize - 1], &[(kmer[0], kmer[K as usize - 1], [0, 9])]);
-        rule(K, 1).select_from_root(&at, &mut found);
+        rule(K, 1).append_candidates_of_root(&at, &mut found);
         let word = pack(&kmer).unwrap();
         assert_eq!(found.iter().map(|p| p.kmer).collect::<Vec<_>>(), [word.min(reverse_complement_kmer(word, K))]);
     }
     // A palindromic k-mer (even k) has no direction.
     let mut found = Vec::new();
-    rule(24, 1).select_from_root(&root(b"CGTACGTACGTACGTACGTACG", &[(b'A', b'T', [0, 9])]), &mut found);
+    rule(24, 1).append_candidates_of_root(&root(b"CGTACGTACGTACGTACGTACG", &[(b'A', b'T', [0, 9])]), &mut found);
     assert_eq!(found, []);
 }

@@ -29,7 +29,7 @@ fn tally(seq: &[u8], reads: &[(i32, OwnedRead)], first_forward: bool) -> BaseErr
         .iter()
         .map(|(at, read)| ReadOnContig { sample: TUMOUR_SAMPLE, is_f1r2: first_forward, start: *at, read })
         .collect();
-    BaseErrorCounts::count_errors(seq, &vec![false; seq.len()], &on, None)
+    BaseErrorCounts::count_wrong_bases(seq, &vec![false; seq.len()], &on, None)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn damage_is_that_of_good_bases_where_errors_are_measured() {
         .map(|(at, read)| ReadOnContig { sample: TUMOUR_SAMPLE, is_f1r2: true, start: *at, read })
         .collect();
     let rate = |error_rate| {
-        let counts = BaseErrorCounts::count_errors(&seq, &vec![false; seq.len()], &on, error_rate);
+        let counts = BaseErrorCounts::count_wrong_bases(&seq, &vec![false; seq.len()], &on, error_rate);
         counts.substitution_rate(TUMOUR_SAMPLE, true, 0, 1)
     };
     assert_eq!([rate(None), rate(Some(1e-4))], [Some(0.0), None]);
@@ -56,9 +56,9 @@ fn qualities_that_promise_too_much_are_lowered_to_what_the_reads_show() {
     let reads =
         misread(&seq, 2000, 40, |i, at, base| (draw.chance(0.004) || i % 2 == 0 && at == 2000).then(|| other(base)));
     let found = tally(&seq, &reads, true);
-    let rate = found.error_rate(40).unwrap();
+    let rate = found.error_rate_at_quality(40).unwrap();
     assert!((0.0035..0.0045).contains(&rate), "{rate}");
-    assert_eq!(found.error_rate(30), None);
+    assert_eq!(found.error_rate_at_quality(30), None);
 }
 
 #[test]

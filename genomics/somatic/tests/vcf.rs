@@ -7,18 +7,18 @@ use std::process::Command;
 use crate::common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, RetainedSide};
+use genuma_somatic::element_from_junctions::InsertedElement;
 use genuma_somatic::event::{Event, EventClass};
 use genuma_somatic::export_tables::{MafGeneAnnotation, build_bedpe_table, build_maf_table};
 use genuma_somatic::genotype::{
     AlleleSupport, ErrorFrequency, Filter, GenotypingResult, Log10LikelihoodRatios, TumourSupport,
 };
-use genuma_somatic::inserted_element::InsertedElement;
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::vcf::{VcfHeaderContent, format_vcf_header, format_vcf_record};
-use genuma_somatic::vcf_record::build_records;
+use genuma_somatic::vcf_record::build_vcf_records;
 
 const L: RetainedSide = RetainedSide::Left;
 const R: RetainedSide = RetainedSide::Right;
@@ -110,7 +110,7 @@ fn junction(ends: [(usize, usize, RetainedSide); 2], inserted: &[u8], homology: 
 }
 
 fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
-    build_records(events, genome).iter().map(|record| format_vcf_record(record, genome, true)).collect()
+    build_vcf_records(events, genome).iter().map(|record| format_vcf_record(record, genome, true)).collect()
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn lines_come_by_place() {
         })
         .collect();
     rng.shuffle(&mut events);
-    let sorted = build_records(&events, &genome);
+    let sorted = build_vcf_records(&events, &genome);
     assert!(sorted.is_sorted_by_key(|l| (l.chrom, l.pos)));
     assert_eq!(sorted.len(), 50);
 }
@@ -413,7 +413,10 @@ fn several_tumours_have_a_column_each() {
     let (genome, _) = rearranged();
     let samples = SampleNames::from_tumour_names([Some("relapse".to_owned()), None, None]);
     assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
-    assert_eq!([0, 1, 3].map(|sample| samples.display_name(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
+    assert_eq!(
+        [0, 1, 3].map(|sample| samples.name_in_messages(sample)),
+        ["normal", "tumour relapse", "tumour TUMOR_3"]
+    );
     let header = header(&genome, &samples, false);
     assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
     assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
@@ -460,7 +463,7 @@ fn homology_is_spelled_where_both_ends_show_it() {
 #[test]
 fn header_names_samples_as_mutect2_does() {
     let (genome, _) = rearranged();
-    let samples = SampleNames::from_names(Some("blood".to_owned()), [Some("met".to_owned()), None]);
+    let samples = SampleNames::from_normal_and_tumour_names(Some("blood".to_owned()), [Some("met".to_owned()), None]);
     let header = header(&genome, &samples, true);
     let lines = "##normal_sample=blood\n##tumor_sample=met\n##tumor_sample=TUMOR_2\n#CHROM\t";
     assert!(header.contains(lines), "{header}");
@@ -473,7 +476,7 @@ fn tables_have_what_passes_each_once() {
     let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
     let mut events = every_class(&genome);
     let samples = SampleNames::default();
-    let all = build_records(&events, &genome);
+    let all = build_vcf_records(&events, &genome);
     let (small, structural) = (
         build_maf_table(&all, &genome, &samples, MafGeneAnnotation::Unknown),
         build_bedpe_table(&all, &genome, &SampleNames::default()),
@@ -511,7 +514,7 @@ fn tables_have_what_passes_each_once() {
     events.iter_mut().flat_map(|event| &mut event.calls).for_each(|call| {
         call.genotype.filters.insert(Filter::Repeat);
     });
-    let none = build_records(&events, &genome);
+    let none = build_vcf_records(&events, &genome);
     assert_eq!(
         (
             build_maf_table(&none, &genome, &samples, MafGeneAnnotation::Unknown).num_rows,

@@ -116,7 +116,7 @@ pub(crate) fn count_molecules(
     } else {
         MIN_MOLECULE_LOG_ODDS_LENGTH_CHANGE
     };
-    for molecule in MoleculeAssignment::from_pairs(&members, &letters, &[]).pairs_by_molecule() {
+    for molecule in MoleculeAssignment::assign_pairs_to_molecules(&members, &letters, &[]).pairs_by_molecule() {
         let pairs: Vec<&JunctionPairEvidence> = molecule.iter().map(|&i| &seen[i as usize]).collect();
         votes.duplicates += pairs.len() as u32 - 1;
         let side = usize::from(pairs[0].first_forward);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_reads::{ReadPair, dna};
-use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, MatePair, hash_bytes, umi_key_of_name};
+use genuma_somatic::molecule::{COMPARED_MATE_PREFIX_BP, PairForDuplicateSearch, hash_bytes, umi_key_of_name};
 
 /// Maximum number of wrong bases near a change that are stored for a mate, and for a pair. Errors of pairs with more
 /// are not counted.
@@ -85,7 +85,7 @@ impl MateStartLetters {
     }
 }
 
-impl MatePair for MateStartLetters {
+impl PairForDuplicateSearch for MateStartLetters {
     fn sample(&self) -> u8 {
         self.sample
     }

@@ -31,9 +31,9 @@ fn gapless_prefix_len<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iter
 }
 
 impl OrientedContig<'_> {
-    /// Detects short inversions, through which mappers extend alignments: searches the gap between two segments on one
-    /// strand for the reverse complement of the genome between them.
-    pub(super) fn detect_inversions(&mut self) {
+    /// Inserts segments of short inversions, through which mappers extend alignments: searches the gap between two
+    /// segments on one strand for the reverse complement of the genome between them.
+    pub(super) fn insert_segments_of_inversions(&mut self) {
         let mut inverted = Vec::new();
         for two in self.segments.windows(2) {
             let (a, b) = (&two[0], &two[1]);
@@ -54,7 +54,7 @@ impl OrientedContig<'_> {
             let alignment = affine_alignment::align_whole_query(&gap, window);
             if alignment.score >= 8 * gap.len() as i32 {
                 let at = from + alignment.start;
-                let target = (at, at + alignment.target_len());
+                let target = (at, at + alignment.aligned_target_len());
                 inverted.push(ContigSegment { forward: !a.forward, query: (start, end), target, ..*a });
             }
         }
@@ -64,13 +64,13 @@ impl OrientedContig<'_> {
 
     /// The [`FLANKING_GENOME_BASES`] genome bases that follow the segment if it is continued without gaps from contig
     /// position `q` on.
-    pub(super) fn genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
+    pub(super) fn extrapolate_genome_bases_after(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         segment.genome_bases_aligned_with(q..q + FLANKING_GENOME_BASES, SegmentEnd::Last, self.genome)
     }
 
     /// The [`FLANKING_GENOME_BASES`] genome bases that precede contig position `q` if the segment is continued without
     /// gaps to the left.
-    pub(super) fn genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
+    pub(super) fn extrapolate_genome_bases_before(&self, segment: &ContigSegment, q: usize) -> Vec<u8> {
         // Positions before the contig's first base would be negative: all coordinates are shifted.
         let shifted = ContigSegment {
             query: (segment.query.0 + FLANKING_GENOME_BASES, segment.query.1 + FLANKING_GENOME_BASES),
@@ -147,8 +147,8 @@ impl OrientedContig<'_> {
         let inserted = self.seq[q0..q1].to_vec();
         let (ends, inserted) =
             if leave <= enter { ([leave, enter], inserted) } else { ([enter, leave], reverse_complement(&inserted)) };
-        let left_normal = [&self.seq[..q0], &self.genome_bases_after(a, q0)[..]].concat();
-        let before = self.genome_bases_before(b, q1);
+        let left_normal = [&self.seq[..q0], &self.extrapolate_genome_bases_after(a, q0)[..]].concat();
+        let before = self.extrapolate_genome_bases_before(b, q1);
         let right_shift = before.len() as i32 - q1 as i32;
         let right_normal = [&before[..], &self.seq[q1..]].concat();
         Some(ContigChange {
@@ -168,7 +168,7 @@ impl OrientedContig<'_> {
             && let Some(end) = last.breakend_at_cut(last.query.1, SegmentEnd::Last, self.genome)
         {
             let q = last.query.1;
-            let normal = [&self.seq[..q], &self.genome_bases_after(last, q)[..]].concat();
+            let normal = [&self.seq[..q], &self.extrapolate_genome_bases_after(last, q)[..]].concat();
             found.push(ContigChange {
                 change: Change::Novel { end, sequence: self.seq[q..].to_vec() },
                 contig_range: q..q,
@@ -182,7 +182,7 @@ impl OrientedContig<'_> {
             && let Some(end) = first.breakend_at_cut(first.query.0, SegmentEnd::First, self.genome)
         {
             let q = first.query.0;
-            let before = self.genome_bases_before(first, q);
+            let before = self.extrapolate_genome_bases_before(first, q);
             let right_shift = before.len() as i32 - q as i32;
             let normal = [&before[..], &self.seq[q..]].concat();
             found.push(ContigChange {

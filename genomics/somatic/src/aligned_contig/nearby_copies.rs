@@ -41,9 +41,9 @@ impl OrientedContig<'_> {
     /// Explains the contig by ranges copied from the genome around its longest segment. `None` if `cost`, the cost of
     /// the explanation found before, is too low for a better one, or if an end of the contig is not copied from this
     /// region.
-    pub(super) fn explain_by_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        if cost < event_model::MIN_COST_FOR_ALTERNATIVES_AT_MINISATELLITE
-            || cost < event_model::MIN_COST_FOR_ALTERNATIVES && !self.is_near_minisatellite()
+    pub(super) fn explain_by_nearby_copies(&self, cost: i32) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
+        if cost < event_model::MIN_COST_TO_SEARCH_ALTERNATIVES_AT_MINISATELLITE
+            || cost < event_model::MIN_COST_TO_SEARCH_ALTERNATIVES && !self.is_near_minisatellite()
         {
             return None;
         }
@@ -59,8 +59,8 @@ impl OrientedContig<'_> {
         region: GenomeRegion,
         bases: &[u8],
     ) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
-        let mut stretches = event_model::explain_by_copies(&self.seq, bases);
-        event_model::lengthen_first_stretch(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
+        let mut stretches = event_model::find_cheapest_copied_stretches(&self.seq, bases);
+        event_model::lengthen_first_copied_stretch(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
         let segment = |s: &event_model::CopiedStretch| ContigSegment {
             chrom: region.chrom,

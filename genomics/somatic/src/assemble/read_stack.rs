@@ -17,7 +17,7 @@ pub(super) struct StackedRead {
 
 impl StackedRead {
     /// First column of the read in the stack, and the read.
-    pub(super) fn start_and_read(&self) -> (i32, &OwnedRead) {
+    pub(super) fn first_column_and_read(&self) -> (i32, &OwnedRead) {
         (self.placement.start, &self.read)
     }
 }
@@ -31,22 +31,24 @@ pub(super) struct StackConsensus<'a> {
 
 impl<'a> StackConsensus<'a> {
     /// Stacks reads, removes those that disagree with the majority, and computes the consensus of the others.
-    pub(super) fn from_stack(stack: Vec<&'a StackedRead>) -> StackConsensus<'a> {
-        let columns = |stack: &[&StackedRead]| GaplessStack::from_reads(stack.iter().map(|s| s.start_and_read()));
+    pub(super) fn stack_agreeing_reads(stack: Vec<&'a StackedRead>) -> StackConsensus<'a> {
+        let columns =
+            |stack: &[&StackedRead]| GaplessStack::sum_votes_of_reads(stack.iter().map(|s| s.first_column_and_read()));
         let all = columns(&stack);
         let (stack, others): (Vec<_>, Vec<_>) =
-            stack.into_iter().partition(|s| all.agrees_with_majority(s.placement.start, &s.read));
+            stack.into_iter().partition(|s| all.read_agrees_with_majority(s.placement.start, &s.read));
         let columns = if others.is_empty() { all } else { columns(&stack) };
         StackConsensus { consensus: columns.consensus_bases(), stack, columns }
     }
 
     /// Keeps only reads that have at least `seed` bases (the length of the seed k-mer) within a range of the consensus.
-    pub(super) fn keep_reads_in_range(&mut self, range: &Range<usize>, seed: i32) {
-        let mut columns = GaplessStack::empty_with_columns_for_reads(self.stack.iter().map(|s| s.start_and_read()));
+    pub(super) fn keep_reads_overlapping_range(&mut self, range: &Range<usize>, seed: i32) {
+        let mut columns =
+            GaplessStack::empty_with_columns_for_reads(self.stack.iter().map(|s| s.first_column_and_read()));
         let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
         self.stack
             .retain(|s| (s.placement.start + s.read.seq.len() as i32).min(to) - s.placement.start.max(from) >= seed);
-        self.stack.iter().for_each(|s| columns.add_read(s.placement.start, &s.read));
+        self.stack.iter().for_each(|s| columns.add_votes_of_read(s.placement.start, &s.read));
         self.columns = columns;
     }
 }
@@ -79,16 +81,22 @@ impl SeedConsensus {
         (self.seed.start - new.start).max(new.end - self.seed.end) >= MIN_INSERTION_BP
     }
 
-    pub(super) fn branch_points(
+    /// Finds the columns nearest to the seed at which reads within the consensus diverge from it.
+    pub(super) fn find_branch_points_of_seed(
         &self,
         stacked_reads: &[StackedRead],
         consensus_of_stack: &StackConsensus<'_>,
     ) -> BranchPoints {
-        let all = stacked_reads.iter().map(StackedRead::start_and_read).filter(|(at, read)| {
+        let all = stacked_reads.iter().map(StackedRead::first_column_and_read).filter(|(at, read)| {
             let from = *at - consensus_of_stack.columns.start;
             from >= 0 && from as usize + read.seq.len() <= consensus_of_stack.consensus.len()
         });
-        BranchPoints::from_reads(all, consensus_of_stack.columns.start, &consensus_of_stack.consensus, &self.seed)
+        BranchPoints::find_branch_points(
+            all,
+            consensus_of_stack.columns.start,
+            &consensus_of_stack.consensus,
+            &self.seed,
+        )
     }
 
     /// Whether the seed is at the border of repeated tumour sequence, which also occurs at other loci.
@@ -97,7 +105,8 @@ impl SeedConsensus {
         stacked_reads: &[StackedRead],
         consensus_of_stack: &StackConsensus<'_>,
     ) -> bool {
-        self.has_long_insertion_at_seed() || self.branch_points(stacked_reads, consensus_of_stack).within_seed
+        self.has_long_insertion_at_seed()
+            || self.find_branch_points_of_seed(stacked_reads, consensus_of_stack).within_seed
     }
 
     /// Whether reads diverge within the trusted range.
@@ -107,7 +116,7 @@ impl SeedConsensus {
         consensus_of_stack: &StackConsensus<'_>,
     ) -> bool {
         let within = |c: usize| self.range.contains(&c);
-        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
+        let BranchPoints { left, right, .. } = self.find_branch_points_of_seed(stacked_reads, consensus_of_stack);
         left.is_some_and(within) || right.is_some_and(within)
     }
 
@@ -117,7 +126,7 @@ impl SeedConsensus {
         stacked_reads: &[StackedRead],
         consensus_of_stack: &StackConsensus<'_>,
     ) -> SeedConsensus {
-        let BranchPoints { left, right, .. } = self.branch_points(stacked_reads, consensus_of_stack);
+        let BranchPoints { left, right, .. } = self.find_branch_points_of_seed(stacked_reads, consensus_of_stack);
         let range = self.range.start.max(left.unwrap_or(0))..self.range.end.min(right.unwrap_or(usize::MAX));
         let mut windows = self.windows;
         windows.retain(|(_, w)| w.start >= range.start && w.end <= range.end);

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::CountingUnit;
 use super::packed_reads_budget::PackedReadsOutcome;
-use super::pair_processor::ReadStats;
-use super::partition_result::{PartitionCountResult, TotalsBySample};
+use super::pair_processor::TrimAndLibraryStats;
+use super::partition_result::{InputTotalsBySample, PartitionCountResult};
 use crate::candidate_kmer::{
-    CandidateKmer, KmerDepths, POOLED_SELECTOR_NUMBER, group_by_kmer, median_kmer_depth,
+    CandidateKmer, KmerDepths, POOLED_SELECTOR_NUMBER, group_candidates_by_kmer, median_kmer_depth_of_spectrum,
     min_count_above_errors_at_depth,
 };
 use crate::ledger::{
@@ -68,7 +68,7 @@ pub struct CountingResult {
 impl CountingResult {
     /// Median k-mer depth of the first tumour, without error k-mers.
     pub(crate) fn median_kmer_depth_of_first_tumour(&self) -> f64 {
-        median_kmer_depth(&self.spectra[usize::from(TUMOUR_SAMPLE)])
+        median_kmer_depth_of_spectrum(&self.spectra[usize::from(TUMOUR_SAMPLE)])
     }
 }
 
@@ -110,7 +110,7 @@ const MIN_SOLID_COUNT: usize = 8;
 
 /// Number of distinct k-mers of a sample that occur at least [`MIN_SOLID_COUNT`] times, so that they are certainly not
 /// errors.
-pub(crate) fn count_solid_kmers(spectrum: &[u64]) -> u64 {
+pub(crate) fn count_distinct_solid_kmers(spectrum: &[u64]) -> u64 {
     spectrum.iter().skip(MIN_SOLID_COUNT).sum()
 }
 
@@ -128,13 +128,17 @@ impl CountingUnit<'_> {
             PackedReadsOutcome::PerShard => "each counted from the data of all shards",
             _ => "each counted in its own pass over the reads",
         };
-        ledger.add_produced("count", &format!("partitions of the k-mer space, {each}"), parts);
-        ledger.add_produced("count", "bytes of the k-mer spill file in the work folder, at most", all.spill_peak_bytes);
+        ledger.append_produced_line("count", &format!("partitions of the k-mer space, {each}"), parts);
+        ledger.append_produced_line(
+            "count",
+            "bytes of the k-mer spill file in the work folder, at most",
+            all.spill_peak_bytes,
+        );
         packed_outcome.add_to_ledger(&mut ledger);
         self.add_reads_to_ledger(&all, &mut ledger);
         let tumour_in_normal_ratio = self.keep_final_candidates(&mut all, &mut ledger);
         let PartitionCountResult { spectra, totals, library_models, .. } = all;
-        let TotalsBySample { bases, stats: ReadStats { trimmed, libraries: tallies, .. }, .. } = totals;
+        let InputTotalsBySample { bases, stats: TrimAndLibraryStats { trimmed, libraries: tallies, .. }, .. } = totals;
         let depth = |i: usize| self.median_base_depth(&spectra[i], bases[i], tallies[i].num_pairs());
         let pair = |i: usize| {
             let depths = [depth(0), depth(i)];
@@ -154,36 +158,37 @@ impl CountingUnit<'_> {
             pair_evidence: all.pair_evidence,
             library_models,
             tumour_in_normal_ratio,
-            packed_reads: packed_outcome.into_packed_reads(),
+            packed_reads: packed_outcome.into_packed_reads_index(),
             ledger,
         }
     }
 
     /// Adds what was read and trimmed of each sample to the ledger.
     fn add_reads_to_ledger(&self, all: &PartitionCountResult, ledger: &mut Ledger) {
-        let ReadStats { trimmed, aligned, .. } = &all.totals.stats;
+        let TrimAndLibraryStats { trimmed, aligned, .. } = &all.totals.stats;
         let others = self.samples.tumour_names().len().saturating_sub(1) as u64;
         if others > 0 && all.marker_tally.is_some() {
             let what = "tumours beyond the first, for which contig depths, sex and screened sequences are not reported";
-            ledger.add_skipped("count", what, others);
+            ledger.append_skipped_line("count", what, others);
         }
-        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
+        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.name_in_messages(sample))) {
             if aligned.records > 0 {
-                ledger.add_produced("count", &format!("{sample}: records of aligned reads"), aligned.records);
+                ledger.append_produced_line("count", &format!("{sample}: records of aligned reads"), aligned.records);
             }
             if aligned.with_umi > 0 {
                 let line = format!("{sample}: reads whose UMI was taken from tags or from their bases");
-                ledger.add_produced("count", &line, aligned.with_umi);
+                ledger.append_produced_line("count", &line, aligned.with_umi);
             }
             for (what, n) in aligned.describe_skipped_and_missing_counts() {
-                ledger.add_skipped("count", &format!("{sample}: {what}"), n);
+                ledger.append_skipped_line("count", &format!("{sample}: {what}"), n);
             }
         }
-        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.display_name(sample))) {
-            let mut made = |what: &str, n: u64| ledger.add_produced("count", &format!("{sample}: {what}"), n);
+        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.name_in_messages(sample))) {
+            let mut made = |what: &str, n: u64| ledger.append_produced_line("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);
             made("fold-back reads", trimmed.fold_back_mates);
-            let mut left_out = |what: &str, n: u64| ledger.add_skipped("count", &format!("{sample}: {what}"), n);
+            let mut left_out =
+                |what: &str, n: u64| ledger.append_skipped_line("count", &format!("{sample}: {what}"), n);
             left_out("adapter bases trimmed from reads longer than their fragment", trimmed.adapter_bases);
             left_out("bases trimmed from tails of quality 2 or less", trimmed.low_quality_bases);
             left_out("bases trimmed from poly-G tails", trimmed.poly_g_bases);
@@ -191,8 +196,8 @@ impl CountingUnit<'_> {
         let fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&all.library_models);
         for (sample, _) in fragment_ends.iter().enumerate().filter(|(_, ends)| **ends == RandomOrFixedEnds::Fixed) {
             let what = "pairs of fragments with fixed ends (amplicons), each of which counts as a molecule";
-            let line = format!("{}: {what}", self.samples.display_name(sample));
-            ledger.add_produced("count", &line, trimmed[sample].pairs);
+            let line = format!("{}: {what}", self.samples.name_in_messages(sample));
+            ledger.append_produced_line("count", &line, trimmed[sample].pairs);
         }
     }
 
@@ -206,26 +211,27 @@ impl CountingUnit<'_> {
             candidates.retain(CandidateKmer::is_branching);
         }
         candidates.sort_unstable();
-        let depths_of_samples: Vec<f64> = spectra.iter().map(|spectrum| median_kmer_depth(spectrum)).collect();
+        let depths_of_samples: Vec<f64> =
+            spectra.iter().map(|spectrum| median_kmer_depth_of_spectrum(spectrum)).collect();
         let depths = values_by_selector(depths_of_samples.iter().copied());
         let error_rates = SamplePairLibraryProperties::pooled_then_tumour_error_rates(library_models);
         let has_error_rate = |p: &CandidateKmer| error_rates.get(usize::from(p.selector)).is_some_and(Option::is_some);
         candidates.retain(|p| {
-            !p.needs_high_quality() || has_error_rate(p) || p.is_in_repeat(depths[usize::from(p.selector)])
+            !p.needs_high_quality_bases() || has_error_rate(p) || p.is_in_repeat(depths[usize::from(p.selector)])
         });
         let in_normal = tumour_in_normal_by_selector(&all.tumour_alleles, depths_of_samples[0]);
         candidates.retain(|p| p.tumour_in_normal_percent <= in_normal[usize::from(p.selector)]);
         if self.genome_bases.is_none() {
-            let depth = values_by_selector(KmerDepths::from_spectra(spectra).kmer);
+            let depth = values_by_selector(KmerDepths::estimate_depths_from_spectra(spectra).kmer);
             candidates.retain(|p| {
                 f64::from(p.tumour_count) >= min_count_above_errors_at_depth(depth[usize::from(p.selector)])
             });
         }
-        ledger.add_produced("count", "candidate k-mers", group_by_kmer(candidates).count() as u64);
+        ledger.append_produced_line("count", "candidate k-mers", group_candidates_by_kmer(candidates).count() as u64);
         // In a deep library recurrent errors make more candidates than a small panel has k-mers, but not as frequent
         // ones.
         let is_error = |p: &CandidateKmer| has_error_rate(p) && (p.tumour_count as usize) < MIN_SOLID_COUNT;
-        let foreign = group_by_kmer(candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
+        let foreign = group_candidates_by_kmer(candidates).filter(|same| !same.iter().all(is_error)).count() as u64;
         self.drop_sequence_of_others(all, too_many_novel, foreign, ledger);
         f64::from(in_normal[usize::from(POOLED_SELECTOR_NUMBER)]) / 100.0
     }
@@ -249,28 +255,29 @@ impl CountingUnit<'_> {
                 (true, true) => OFF_TARGET_LEDGER_LINE,
                 (true, false) => SHALLOW_NORMAL_LEDGER_LINE,
             };
-            ledger.add_skipped("select", line, all.novel_candidates);
+            ledger.append_skipped_line("select", line, all.novel_candidates);
         }
         let known = if too_many_novel { 0 } else { all.reference_kmers };
         if known > 0 {
             let what = "tumour k-mers whose root the normal lacks but the reference has, so they are not novel";
-            ledger.add_skipped("select", what, known);
+            ledger.append_skipped_line("select", what, known);
         }
-        let of_tumours = all.spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_solid_kmers(spectrum));
+        let of_tumours =
+            all.spectra.iter().skip(TUMOUR_SAMPLE.into()).map(|spectrum| count_distinct_solid_kmers(spectrum));
         // In a capture the k-mers of single off-target reads may be more than those of the targets.
         let max_absent = MAX_ABSENT_KMER_SHARE * of_tumours.max().unwrap_or(0) as f64;
         if !is_targeted && (foreign + known) as f64 > max_absent {
-            let before = group_by_kmer(&all.candidates).count();
+            let before = group_candidates_by_kmer(&all.candidates).count();
             all.candidates.retain(CandidateKmer::is_branching);
-            let dropped = (before - group_by_kmer(&all.candidates).count()) as u64;
-            ledger.add_skipped("select", MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, dropped);
+            let dropped = (before - group_candidates_by_kmer(&all.candidates).count()) as u64;
+            ledger.append_skipped_line("select", MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, dropped);
         }
     }
 
     /// Median depth of a base in a sample, computed from the median k-mer depth and the mean read length; `None` if the
     /// spectrum does not show a depth.
     fn median_base_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
-        let (kmer, length) = (median_kmer_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
+        let (kmer, length) = (median_kmer_depth_of_spectrum(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
         let starts = length + 1.0 - f64::from(self.params.k);
         (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
     }

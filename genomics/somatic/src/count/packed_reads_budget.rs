@@ -29,7 +29,7 @@ pub fn packed_reads_budget_bytes(
 
 /// Number of bytes of scratch space that suffice for the packed reads together with the spilled k-mers of one counting
 /// pass, and later with the recruited pairs.
-pub fn scratch_bytes_for_packed_reads(
+pub fn scratch_bytes_for_reads_and_kmers(
     params: &CountParams,
     samples: usize,
     expected: &ExpectedKmers,
@@ -97,7 +97,7 @@ pub(super) enum PackedReadsOutcome {
 
 impl PackedReadsOutcome {
     /// Returns the index of the packed reads, if they were stored.
-    pub(super) fn into_packed_reads(self) -> Option<PackedReadBlockIndex> {
+    pub(super) fn into_packed_reads_index(self) -> Option<PackedReadBlockIndex> {
         match self {
             PackedReadsOutcome::Complete(packed_reads) => Some(packed_reads),
             _ => None,
@@ -109,12 +109,12 @@ impl PackedReadsOutcome {
         let mut no = |why: &str, bytes| {
             let what =
                 format!("bytes of packed reads that were not written, {why}: later passes read the input files again");
-            ledger.add_skipped("count", &what, bytes);
+            ledger.append_skipped_line("count", &what, bytes);
         };
         match self {
             // Its bytes go by which thread had which pairs.
             PackedReadsOutcome::Complete(copied) => {
-                ledger.add_produced("count", PACKED_READS_LEDGER_LINE, copied.num_pairs())
+                ledger.append_produced_line("count", PACKED_READS_LEDGER_LINE, copied.num_pairs())
             }
             PackedReadsOutcome::PerShard => {}
             PackedReadsOutcome::ScratchTooSmall(bytes) => no("because the scratch space is too small", *bytes),
@@ -129,14 +129,14 @@ pub const PACKED_READS_LEDGER_LINE: &str = "pairs in the packed reads in the wor
 
 /// Share of the scratch space for packed reads if reads come from pipes; the k-mers get the rest. A base takes 0.55 to
 /// 1.3 bytes in packed reads and up to 1.3 bytes in k-mers.
-pub(super) const PIPED_PACKED_READS_SHARE: f64 = 0.45;
+pub(super) const PACKED_READS_SHARE_OF_PIPE_SCRATCH: f64 = 0.45;
 
 /// Bytes of scratch space that always suffice for each base of reads from pipes.
 const PIPED_SCRATCH_BYTES_PER_BASE: f64 = 2.6;
 
 /// Makes the error for reads from a pipe whose k-mers and packed reads do not fit in the scratch space. Such reads can
 /// be read only once. `bases` is the number of bases, if all of them were read.
-pub(super) fn pipe_scratch_error(bases: Option<u64>) -> Error {
+pub(super) fn make_pipe_scratch_error(bases: Option<u64>) -> Error {
     let advice = match bases {
         Some(bases) => {
             let gib = (bases as f64 * PIPED_SCRATCH_BYTES_PER_BASE / f64::from(1 << 30)).ceil() as u64;

@@ -7,7 +7,7 @@ use genuma_pair::pair_summary::ReferenceFreePairEvidence;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::pair_processor::ReadStats;
+use super::pair_processor::TrimAndLibraryStats;
 use crate::candidate_kmer::CandidateKmer;
 use crate::target_depth::TargetMarkerCounts;
 use crate::tumour_alleles::TumourAlleles;
@@ -37,15 +37,15 @@ pub struct PartitionCountResult {
     /// Equal for all partitions.
     pub(super) library_models: Vec<SamplePairLibraryProperties>,
     /// Numbers of bases, k-mers and reads. Equal for all partitions.
-    pub(super) totals: TotalsBySample,
+    pub(super) totals: InputTotalsBySample,
 }
 
 /// Numbers of bases and k-mers of each sample, and statistics of the reads of all samples.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct TotalsBySample {
+pub(super) struct InputTotalsBySample {
     pub(super) bases: Vec<u64>,
     pub(super) kmers: Vec<u64>,
-    pub(super) stats: ReadStats,
+    pub(super) stats: TrimAndLibraryStats,
 }
 
 /// Merges the results of all partitions.

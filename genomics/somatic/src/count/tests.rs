@@ -45,7 +45,8 @@ fn joined(novel: u64, given: u64) -> CountingResult {
         };
         let candidates =
             (0..given).map(|i| candidate(first + i, 0)).chain((0..10).map(|i| candidate(first + 1000 + i, 20)));
-        let read = TotalsBySample { bases: vec![9; 2], kmers: vec![9; 2], stats: ReadStats::with_samples(2) };
+        let read =
+            InputTotalsBySample { bases: vec![9; 2], kmers: vec![9; 2], stats: TrimAndLibraryStats::zero_stats(2) };
         let mut spectrum = vec![0; 1024];
         spectrum[20] = 1_000_000;
         let (spectra, candidates) = (vec![spectrum.clone(), spectrum], candidates.collect());

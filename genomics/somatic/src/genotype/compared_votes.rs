@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use super::likelihood::{
-    NormalWithoutAlleleLikelihood, averaged_log_likelihood, error_log_likelihood, germline_fraction_density,
-    joint_somatic_log_likelihood, log_likelihood, order_independent_sum, phasing_error_log_likelihood,
-    presence_log_likelihood, shared_log_likelihood,
+    NormalWithoutAlleleLikelihood, error_log_likelihood, fitted_log_likelihood_of_tumours, germline_fraction_density,
+    joint_somatic_log_likelihood, log_likelihood_at_fraction, log_likelihood_averaged_over_fractions,
+    order_independent_sum, phasing_error_log_likelihood, shared_low_fraction_log_likelihood,
 };
 use super::result::{AlleleSupport, QualityLimits};
 use super::{ErrorFrequency, GenotypingParams, pool_votes_of_samples};
 use crate::molecule_vote::MoleculeVote;
 
 /// The votes for a change in all samples, with what several comparisons use.
-pub(super) struct ComparedVotes<'a> {
+pub(super) struct VotesOfAllSamples<'a> {
     pub(super) params: GenotypingParams,
     pub(super) normal: &'a [MoleculeVote],
     /// Votes of each tumour.
@@ -32,20 +32,20 @@ pub(super) struct ComparedVotes<'a> {
     pub(super) expected_in_normal: f64,
 }
 
-impl<'a> ComparedVotes<'a> {
+impl<'a> VotesOfAllSamples<'a> {
     pub(super) fn new(
         normal: &'a [MoleculeVote],
         tumours: &'a [Vec<MoleculeVote>],
         params: GenotypingParams,
-    ) -> ComparedVotes<'a> {
+    ) -> VotesOfAllSamples<'a> {
         let pooled = pool_votes_of_samples(tumours);
         let (normal_support, tumour_support) =
-            (AlleleSupport::count_votes(normal), AlleleSupport::count_votes(&pooled));
+            (AlleleSupport::count_supporting_molecules(normal), AlleleSupport::count_supporting_molecules(&pooled));
         let in_normal = params.admixture.tumour_in_normal_ratio;
         let normal_without_allele =
             NormalWithoutAlleleLikelihood::fit_contamination(normal, tumours, tumour_support, in_normal);
         // Slippage has the same rate in all tumours.
-        let log_ratio_over_errors = presence_log_likelihood(tumours)
+        let log_ratio_over_errors = fitted_log_likelihood_of_tumours(tumours)
             - error_log_likelihood(&pooled, params.error_probability, params.slippage_rate);
         // docs/model/genotype.md (7)
         let somatic = normal_without_allele.log_likelihood_with_prior + joint_somatic_log_likelihood(tumours);
@@ -56,7 +56,7 @@ impl<'a> ComparedVotes<'a> {
         let [in_normal, in_tumour] = params.num_molecules.map(f64::from);
         let expected_in_normal =
             if is_evidence { f64::from(tumour_support.alternative) * in_normal / in_tumour.max(1.0) } else { 0.0 };
-        ComparedVotes {
+        VotesOfAllSamples {
             params,
             normal,
             tumours,
@@ -71,12 +71,12 @@ impl<'a> ComparedVotes<'a> {
     }
 
     /// Sum of a log-likelihood over all tumours.
-    pub(super) fn sum_over_tumours(&self, log_likelihood: impl Fn(&[MoleculeVote]) -> f64) -> f64 {
+    pub(super) fn sum_log_likelihood_over_tumours(&self, log_likelihood: impl Fn(&[MoleculeVote]) -> f64) -> f64 {
         order_independent_sum(self.tumours.iter().map(|votes| log_likelihood(votes)).collect())
     }
 
     /// Log-odds of a somatic change over each other explanation; infinite if it is not compared.
-    pub(super) fn quality_limits(&self) -> QualityLimits {
+    pub(super) fn compute_quality_limits(&self) -> QualityLimits {
         // docs/model/genotype.md (9)
         QualityLimits {
             against_error: self.log_ratio_over_errors - self.params.prior_log_odds,
@@ -91,9 +91,12 @@ impl<'a> ComparedVotes<'a> {
             return f64::INFINITY;
         }
         // A germline variant has its fraction in the tumour too: one half, or one, without copy number changes.
-        let heterozygous = log_likelihood(self.normal, 0.5)
-            + self.sum_over_tumours(|votes| averaged_log_likelihood(votes, germline_fraction_density));
-        let homozygous = log_likelihood(self.normal, 1.0) + self.sum_over_tumours(|votes| log_likelihood(votes, 1.0));
+        let heterozygous = log_likelihood_at_fraction(self.normal, 0.5)
+            + self.sum_log_likelihood_over_tumours(|votes| {
+                log_likelihood_averaged_over_fractions(votes, germline_fraction_density)
+            });
+        let homozygous = log_likelihood_at_fraction(self.normal, 1.0)
+            + self.sum_log_likelihood_over_tumours(|votes| log_likelihood_at_fraction(votes, 1.0));
         // docs/model/genotype.md (8)
         (self.somatic - heterozygous.max(homozygous)).max(self.expected_in_normal)
             - self.params.germline_prior_log_odds()
@@ -117,10 +120,10 @@ impl<'a> ComparedVotes<'a> {
         let haplotype_log_ratio = self
             .params
             .haplotype_log_ratio
-            .unwrap_or_else(|| self.somatic - shared_log_likelihood(self.normal, &self.pooled));
+            .unwrap_or_else(|| self.somatic - shared_low_fraction_log_likelihood(self.normal, &self.pooled));
         let phasing_error = self
             .params
-            .phasing_error_strand
+            .orientation_with_phasing_errors
             .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(self.normal, &self.pooled, strand));
         (haplotype_log_ratio.max(expected_log_ratio) - self.params.shared_prior_log_odds())
             .min(self.somatic - phasing_error)

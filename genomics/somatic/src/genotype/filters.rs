@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::compared_votes::ComparedVotes;
-use super::likelihood::{fitted_log_likelihood, log_likelihood};
+use super::compared_votes::VotesOfAllSamples;
+use super::likelihood::{fitted_log_likelihood, log_likelihood_at_fraction};
 use super::result::{AlleleSupport, Filter, QualityLimits, phred_of_log_odds};
 use super::{ErrorFrequency, MIN_CALL_MOLECULES_RARE_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::molecule_vote::MoleculeVote;
 
-impl ComparedVotes<'_> {
+impl VotesOfAllSamples<'_> {
     /// Returns the filters that the change fails. `quality` is Phred-scaled.
     pub(super) fn failed_filters(&self, limits: &QualityLimits, quality: f64) -> BTreeSet<Filter> {
         let params = &self.params;
@@ -78,7 +78,8 @@ impl ComparedVotes<'_> {
         // Of several tumours, those with less of the allele than the normal do not count.
         let has_more = |votes: &&Vec<MoleculeVote>| {
             self.tumours.len() == 1
-                || AlleleSupport::count_votes(votes).supporting_vote_share() > normal.supporting_vote_share()
+                || AlleleSupport::count_supporting_molecules(votes).supporting_vote_share()
+                    > normal.supporting_vote_share()
         };
         normal.alternative > 0 && self.tumours.iter().filter(has_more).all(is_alike)
     }
@@ -87,8 +88,8 @@ impl ComparedVotes<'_> {
     fn is_foreign(&self) -> bool {
         self.params.admixture.foreign_dna.is_some_and(|foreign| {
             // docs/model/genotype.md (13)
-            let other_person =
-                log_likelihood(self.normal, 0.0) + self.sum_over_tumours(|votes| foreign.log_likelihood(votes));
+            let other_person = log_likelihood_at_fraction(self.normal, 0.0)
+                + self.sum_log_likelihood_over_tumours(|votes| foreign.foreign_allele_log_ratio(votes));
             // Indels outside repeats and junctions are rarer between people than substitutions.
             let frequency = match self.params.error_frequency {
                 ErrorFrequency::Common => foreign.allele_frequency,

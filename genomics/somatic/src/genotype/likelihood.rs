@@ -8,25 +8,29 @@ use crate::slippage::SlippageRate;
 
 /// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together:
 /// most have the largest or the smallest possible ratio, so that a deep sample has few different ones.
-pub(super) struct LikelihoodRatioCounts {
+pub(super) struct MoleculeCountsByLikelihoodRatio {
     /// P(reads | allele) / P(reads | no allele), ascending, with the number of molecules.
     counts: Vec<(f64, f64)>,
     num_molecules: usize,
 }
 
-impl LikelihoodRatioCounts {
-    pub(super) fn from_votes(votes: &[MoleculeVote]) -> LikelihoodRatioCounts {
+impl MoleculeCountsByLikelihoodRatio {
+    /// Counts the molecules by the likelihood ratio of their votes.
+    pub(super) fn from_votes(votes: &[MoleculeVote]) -> MoleculeCountsByLikelihoodRatio {
         /// Log-odds that differ by less than the inverse are the same but for rounding.
         const STEPS_PER_NAT: f64 = (1 << 20) as f64;
         let step_of = |vote: &MoleculeVote| (vote.log_odds * STEPS_PER_NAT).round() as i64;
         let mut steps: Vec<i64> = votes.iter().map(step_of).collect();
         steps.sort_unstable();
         let count = |same: &[i64]| ((same[0] as f64 / STEPS_PER_NAT).exp(), same.len() as f64);
-        LikelihoodRatioCounts { counts: steps.chunk_by(|a, b| a == b).map(count).collect(), num_molecules: votes.len() }
+        MoleculeCountsByLikelihoodRatio {
+            counts: steps.chunk_by(|a, b| a == b).map(count).collect(),
+            num_molecules: votes.len(),
+        }
     }
 
     /// Natural logarithm of the likelihood if the share `f` of the molecules has the allele.
-    pub(super) fn log_likelihood(&self, f: f64) -> f64 {
+    pub(super) fn log_likelihood_at_fraction(&self, f: f64) -> f64 {
         // docs/model/genotype.md (1)
         self.counts.iter().map(|&(ratio, count)| count * ((1.0 - f) + f * ratio).ln()).sum()
     }
@@ -47,26 +51,26 @@ impl LikelihoodRatioCounts {
             // docs/model/genotype.md (2)
             f = (expected / self.num_molecules.max(1) as f64).min(most);
         }
-        self.log_likelihood(f).max(self.log_likelihood(0.0))
+        self.log_likelihood_at_fraction(f).max(self.log_likelihood_at_fraction(0.0))
     }
 }
 
 /// Log-likelihood (natural) of a sample's votes if the share `f` of its molecules has the allele.
-pub(super) fn log_likelihood(votes: &[MoleculeVote], f: f64) -> f64 {
+pub(super) fn log_likelihood_at_fraction(votes: &[MoleculeVote], f: f64) -> f64 {
     votes.iter().map(|v| ((1.0 - f) + f * v.log_odds.exp()).ln()).sum()
 }
 
 /// Log-likelihood of the votes at the best-fitting share of molecules with the allele, which is at most `most`.
 pub(super) fn fitted_log_likelihood(votes: &[MoleculeVote], most: f64) -> f64 {
-    LikelihoodRatioCounts::from_votes(votes).fitted_log_likelihood(most)
+    MoleculeCountsByLikelihoodRatio::from_votes(votes).fitted_log_likelihood(most)
 }
 
 /// Log-likelihood of the votes if no molecule has the allele. The slippage rate may be higher than its estimate: the
 /// best-fitting rate is used, with a penalty for its distance from the estimate. Otherwise a rate 1.5 times the
 /// estimate would look like an allele at a depth of hundreds.
 pub(super) fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f64, slips: SlippageRate) -> f64 {
-    let votes = LikelihoodRatioCounts::from_votes(votes);
-    let best_at_rate = votes.log_likelihood(error_probability);
+    let votes = MoleculeCountsByLikelihoodRatio::from_votes(votes);
+    let best_at_rate = votes.log_likelihood_at_fraction(error_probability);
     if slips.rate == 0.0 {
         return best_at_rate;
     }
@@ -74,7 +78,7 @@ pub(super) fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f6
         let deviations = step as f64 / GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation as f64;
         let more = slips.rate * ((slips.log_spread * deviations).exp() - 1.0);
         // docs/model/genotype.md (3)
-        votes.log_likelihood((error_probability + more).min(0.5)) - deviations.powi(2) / 2.0
+        votes.log_likelihood_at_fraction((error_probability + more).min(0.5)) - deviations.powi(2) / 2.0
     };
     (1..=GENOTYPE_MODEL_PARAMS.max_rate_deviations * GENOTYPE_MODEL_PARAMS.rate_steps_per_deviation)
         .map(deviating)
@@ -82,20 +86,23 @@ pub(super) fn error_log_likelihood(votes: &[MoleculeVote], error_probability: f6
 }
 
 /// Log-likelihood of the votes, averaged over allele fractions with the prior density `weight`.
-pub(super) fn averaged_log_likelihood(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
-    let votes = LikelihoodRatioCounts::from_votes(votes);
-    average_over_fractions(votes.num_molecules, weight, |f| votes.log_likelihood(f))
+pub(super) fn log_likelihood_averaged_over_fractions(votes: &[MoleculeVote], weight: impl Fn(f64) -> f64) -> f64 {
+    let votes = MoleculeCountsByLikelihoodRatio::from_votes(votes);
+    average_over_fractions(votes.num_molecules, weight, |f| votes.log_likelihood_at_fraction(f))
 }
 
 /// Log-likelihood of the votes of normal and tumours if all of them have the allele at the same unknown fraction, which
 /// is below that of a germline variant.
-pub(super) fn shared_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f64 {
+pub(super) fn shared_low_fraction_log_likelihood(normal: &[MoleculeVote], tumours: &[MoleculeVote]) -> f64 {
     // docs/model/genotype.md (21)
     let most = GENOTYPE_MODEL_PARAMS.max_shared_fraction;
     let weight = |f: f64| f64::from(f < most);
-    let [normal, tumours] = [normal, tumours].map(LikelihoodRatioCounts::from_votes);
+    let [normal, tumours] = [normal, tumours].map(MoleculeCountsByLikelihoodRatio::from_votes);
     let num_molecules = normal.num_molecules + tumours.num_molecules;
-    most.ln() + average_over_fractions(num_molecules, weight, |f| normal.log_likelihood(f) + tumours.log_likelihood(f))
+    most.ln()
+        + average_over_fractions(num_molecules, weight, |f| {
+            normal.log_likelihood_at_fraction(f) + tumours.log_likelihood_at_fraction(f)
+        })
 }
 
 /// Log-likelihood of the votes of normal and tumours if reads of one orientation show the allele by error, in both
@@ -104,7 +111,7 @@ pub(super) fn phasing_error_log_likelihood(normal: &[MoleculeVote], tumours: &[M
     // docs/model/genotype.md (26)
     let of_strand =
         |votes: &[MoleculeVote]| votes.iter().filter(|v| v.forward == is_forward).copied().collect::<Vec<_>>();
-    shared_log_likelihood(&of_strand(normal), &of_strand(tumours))
+    shared_low_fraction_log_likelihood(&of_strand(normal), &of_strand(tumours))
 }
 
 /// Natural logarithm of a likelihood of `num_molecules` molecules, averaged over allele fractions with prior `weight`.
@@ -148,11 +155,11 @@ pub(super) fn order_independent_sum(mut terms: Vec<f64>) -> f64 {
 /// Log-likelihood of the votes of a tumour that has the change at an unknown fraction. With several tumours, each has
 /// the change with probability one half.
 fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
-    let present = averaged_log_likelihood(tumour, |_| 1.0);
+    let present = log_likelihood_averaged_over_fractions(tumour, |_| 1.0);
     if !several {
         return present;
     }
-    let absent = log_likelihood(tumour, 0.0);
+    let absent = log_likelihood_at_fraction(tumour, 0.0);
     let most = present.max(absent);
     most + (0.5 * ((present - most).exp() + (absent - most).exp())).ln()
 }
@@ -167,8 +174,8 @@ pub(super) fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64
         return apart;
     }
     let alike: Vec<f64> =
-        tumours.iter().map(|votes| averaged_log_likelihood(votes, germline_fraction_density)).collect();
-    let free: Vec<f64> = tumours.iter().map(|votes| averaged_log_likelihood(votes, |_| 1.0)).collect();
+        tumours.iter().map(|votes| log_likelihood_averaged_over_fractions(votes, germline_fraction_density)).collect();
+    let free: Vec<f64> = tumours.iter().map(|votes| log_likelihood_averaged_over_fractions(votes, |_| 1.0)).collect();
     let of = |one: usize| {
         let terms = (0..tumours.len()).map(|other| if other == one { free[other] } else { alike[other] });
         order_independent_sum(terms.collect())
@@ -183,15 +190,17 @@ pub(super) fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64
 /// Log-likelihood of the votes of all tumours at the best-fitting fractions. Each fraction after the first costs half
 /// the logarithm of the number of molecules (BIC; Schwarz 1978). A tumour that does not gain this much has fraction 0;
 /// otherwise the errors of several tumours would be explained one by one.
-pub(super) fn presence_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64 {
+pub(super) fn fitted_log_likelihood_of_tumours(tumours: &[Vec<MoleculeVote>]) -> f64 {
     if let [one] = tumours {
         return fitted_log_likelihood(one, 1.0);
     }
     let molecules: usize = tumours.iter().map(Vec::len).sum();
     let cost = 0.5 * (molecules.max(1) as f64).ln();
-    let none = order_independent_sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
-    let mut gains: Vec<f64> =
-        tumours.iter().map(|votes| fitted_log_likelihood(votes, 1.0) - log_likelihood(votes, 0.0)).collect();
+    let none = order_independent_sum(tumours.iter().map(|votes| log_likelihood_at_fraction(votes, 0.0)).collect());
+    let mut gains: Vec<f64> = tumours
+        .iter()
+        .map(|votes| fitted_log_likelihood(votes, 1.0) - log_likelihood_at_fraction(votes, 0.0))
+        .collect();
     gains.sort_by(f64::total_cmp);
     let Some(first) = gains.pop() else { return none };
     // docs/model/genotype.md (6)
@@ -220,7 +229,7 @@ impl NormalWithoutAlleleLikelihood {
         // The fraction of a tumour with few molecules is uncertain.
         let own = tumours
             .iter()
-            .map(|votes| AlleleSupport::count_votes(votes))
+            .map(|votes| AlleleSupport::count_supporting_molecules(votes))
             .filter(|own| own.num_informative_molecules() >= GENOTYPE_MODEL_PARAMS.min_normal_depth);
         let most = own.map(|own| own.supporting_vote_share()).fold(pooled.supporting_vote_share(), f64::max);
         let ratio = GENOTYPE_MODEL_PARAMS.contamination_ratio.max(in_normal);
@@ -231,7 +240,8 @@ impl NormalWithoutAlleleLikelihood {
         // known.
         let pure_odds = if in_normal > 0.0 { 0.0 } else { GENOTYPE_MODEL_PARAMS.pure_normal_log_odds };
         // docs/model/genotype.md (7)
-        let log_likelihood_with_prior = log_likelihood(normal, 0.0).max(log_likelihood_contaminated - pure_odds);
+        let log_likelihood_with_prior =
+            log_likelihood_at_fraction(normal, 0.0).max(log_likelihood_contaminated - pure_odds);
         NormalWithoutAlleleLikelihood { max_contamination, log_likelihood_contaminated, log_likelihood_with_prior }
     }
 }
@@ -239,8 +249,8 @@ impl NormalWithoutAlleleLikelihood {
 /// Log-likelihood ratio of a somatic allele of one tumour over an allele that normal and tumour share. `in_normal` is
 /// the known ratio of the allele fraction in the normal to that in the tumour, or 0.
 pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec<MoleculeVote>, in_normal: f64) -> f64 {
-    let shared = shared_log_likelihood(normal, &tumour);
-    let support = AlleleSupport::count_votes(&tumour);
+    let shared = shared_low_fraction_log_likelihood(normal, &tumour);
+    let support = AlleleSupport::count_supporting_molecules(&tumour);
     let tumours = [tumour];
     // docs/model/genotype.md (21)
     NormalWithoutAlleleLikelihood::fit_contamination(normal, &tumours, support, in_normal).log_likelihood_with_prior
@@ -260,9 +270,9 @@ mod tests {
     #[test]
     fn counting_equal_ratios_gives_the_likelihood_of_each_vote() {
         let votes = [votes(3, 40), vec![MoleculeVote::for_test(50, 1.5); 2]].concat();
-        let counts = LikelihoodRatioCounts::from_votes(&votes);
+        let counts = MoleculeCountsByLikelihoodRatio::from_votes(&votes);
         for f in [0.0, 0.01, 0.3, 0.99] {
-            assert!((counts.log_likelihood(f) - log_likelihood(&votes, f)).abs() < 1e-4);
+            assert!((counts.log_likelihood_at_fraction(f) - log_likelihood_at_fraction(&votes, f)).abs() < 1e-4);
         }
         assert_eq!(counts.counts.len(), 3);
     }

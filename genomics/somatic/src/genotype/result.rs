@@ -33,7 +33,7 @@ pub struct AlleleSupport {
 
 impl AlleleSupport {
     /// Counts the molecules that support each allele.
-    pub(crate) fn count_votes(votes: &[MoleculeVote]) -> AlleleSupport {
+    pub(crate) fn count_supporting_molecules(votes: &[MoleculeVote]) -> AlleleSupport {
         let count = |wanted: &dyn Fn(&MoleculeVote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
         AlleleSupport {
             reference: count(&MoleculeVote::supports_normal_allele),

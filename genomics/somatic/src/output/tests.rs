@@ -14,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::locus_ranges::LocusRanges;
 use crate::packed;
 use crate::provenance::{Provenance, ReferenceIdentity};
-use crate::read_placement::{MAX_OFFSETS_PER_READ, PlacedRead};
+use crate::read_placement::{MAX_CANDIDATE_OFFSETS_PER_READ, PlacedRead};
 use crate::recruit::RecruitedPair;
 use crate::sample_names::SampleNames;
 use crate::sequencing_errors::{BaseErrorCounts, ErrorModel};
@@ -139,7 +139,7 @@ fn header(genome: &Reference) -> String {
 impl Written {
     fn new() -> Written {
         let (folder, genome) = (tempfile::tempdir().unwrap(), genome());
-        let records = vcf_record::build_records(&events(&genome), &genome);
+        let records = vcf_record::build_vcf_records(&events(&genome), &genome);
         let written = Written { folder, genome, records };
         written.write(&written.path("somatic.vcf.gz")).unwrap();
         written
@@ -283,7 +283,8 @@ fn finished(on_reference: bool) -> FinishedCall {
         let mates = seqs.map(|seq| packed::OwnedRead { qual: vec![30; seq.len()], seq });
         RecruitedPair { name: format!("p{i}").into(), sample: u8::from(i > 1), mates, id: i.into(), contigs: vec![0] }
     };
-    let recruit = |pair, mate| PlacedRead { pair, mate, forward: mate == 0, offsets: [0; MAX_OFFSETS_PER_READ] };
+    let recruit =
+        |pair, mate| PlacedRead { pair, mate, forward: mate == 0, offsets: [0; MAX_CANDIDATE_OFFSETS_PER_READ] };
     let event = |supporting: &[u32]| Event {
         class: EventClass::Indel,
         calls: vec![call(change.clone(), supporting)],
@@ -304,7 +305,7 @@ fn finished(on_reference: bool) -> FinishedCall {
         depths: KmerDepths { kmer: vec![1.0; 2], error_share: 0.0 },
         bases: vec![0; 2],
         costs: vec![],
-        errors: ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default()),
+        errors: ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::default(), SlippageModel::default()),
         ledger: Ledger::default(),
         genotype_mismatch_share: None,
         own_alleles: vec![],
@@ -359,7 +360,7 @@ fn supporting_pairs_are_those_of_any_call() {
         write_supporting_pairs(
             &path,
             &mut without,
-            SupportingReadsOrigin { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
+            SupportingBamHeaderContent { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
             &means(),
             folder.path(),
             &ProgressCounters::default(),
@@ -374,7 +375,7 @@ fn supporting_pairs_are_those_of_any_call() {
         write_supporting_pairs(
             &path,
             &mut finished,
-            SupportingReadsOrigin { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
+            SupportingBamHeaderContent { provenance: &Provenance::default(), reference: &ReferenceIdentity::default() },
             &means(),
             folder.path(),
             &ProgressCounters::default(),

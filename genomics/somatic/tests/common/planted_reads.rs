@@ -14,7 +14,7 @@ use genuma_somatic::locus::Locus;
 use genuma_somatic::molecule_vote::MoleculeVote;
 use genuma_somatic::packed::PackedRead;
 use genuma_somatic::read_placement::place_reads;
-use genuma_somatic::recruit::{RecruitedPair, RecruitingKmerCounts, RecruitingKmerIndex, RecruitingKmers};
+use genuma_somatic::recruit::{PairCountsByRecruitingKmer, RecruitedPair, RecruitingKmerIndex, RecruitingKmers};
 use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel};
 use genuma_somatic::slippage::SlippageModel;
 
@@ -136,8 +136,10 @@ impl Weighed {
     }
 
     pub fn judged(&self) -> GenotypingResult {
-        let params =
-            GenotypingParams { num_molecules: self.molecules, ..GenotypingParams::for_error_frequency(self.kind) };
+        let params = GenotypingParams {
+            num_molecules: self.molecules,
+            ..GenotypingParams::defaults_for_error_frequency(self.kind)
+        };
         genotype_change(&self.votes[0], &self.votes[1..], params)
     }
 }
@@ -151,7 +153,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
         1,
     ));
     let (seen, mut looking, mut found) =
-        (RecruitingKmerCounts::zero_counts(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
+        (PairCountsByRecruitingKmer::zero_counts(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))
@@ -162,7 +164,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
         assert_eq!((&pair.mates, pair.sample), (&mates, original.sample));
     }
     let deep = index.compute_locus_depths(&seen, 1);
-    kept.iter_mut().for_each(|pair| index.downsample_contigs_of_pair(pair, &deep, &mut looking, &mut found));
+    kept.iter_mut().for_each(|pair| index.drop_pair_at_downsampled_contigs(pair, &deep, &mut looking, &mut found));
     kept.retain(|pair| !pair.contigs.is_empty());
     kept.sort_unstable();
     let members: Vec<u32> = (0..kept.len() as u32).collect();
@@ -173,7 +175,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
 
 pub fn weigh_all(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPair]) -> Vec<Weighed> {
     let (pairs, locus) = recruit(compared, genome, pairs);
-    let errors = ErrorModel::from_counts(&BaseErrorCounts::default(), SlippageModel::default());
+    let errors = ErrorModel::from_error_counts_and_slippage(&BaseErrorCounts::default(), SlippageModel::default());
     let evidence = locus.compute_locus_evidence(&[], &pairs, &errors);
     let weigh = |f: usize| {
         let votes = evidence.molecule_votes(f);

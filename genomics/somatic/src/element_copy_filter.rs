@@ -8,7 +8,7 @@ use crate::genotype::Filter;
 
 /// Adds the filter `divergent` to small changes inside the copies from which passing insertions come: reads of the
 /// inserted element are placed there, with the bases in which it differs from the copy.
-pub(crate) fn filter_differences_of_copies(events: &mut [Event]) {
+pub(crate) fn filter_changes_in_element_copies(events: &mut [Event]) {
     let passing = events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
     let mut sources: Vec<(usize, usize, usize)> = passing
         .flat_map(|event| event.inserted_element.iter().flat_map(|element| &element.copies))
@@ -31,10 +31,10 @@ mod tests {
     use super::*;
     use crate::change::Change;
     use crate::change::RetainedSide::{Left, Right};
+    use crate::element_from_junctions::InsertedElement;
+    use crate::element_from_junctions::tests::{genome, junction};
     use crate::event::{EventClass, event_class_of_change};
     use crate::genotype::{ErrorFrequency, GenotypingResult};
-    use crate::inserted_element::InsertedElement;
-    use crate::inserted_element::tests::{genome, junction};
     use crate::known_variants::PopulationFrequency;
     use crate::locus::VariantCall;
 
@@ -66,7 +66,7 @@ mod tests {
         let places = [(1, 19_999), (1, 20_000), (1, 22_999), (1, 23_000), (0, 20_500)];
         let mut events = vec![insertion];
         events.extend(places.map(|(chrom, pos)| event(&[snv(chrom, pos)])));
-        filter_differences_of_copies(&mut events);
+        filter_changes_in_element_copies(&mut events);
         let is_filtered: Vec<bool> =
             events.iter().map(|event| event.calls[0].genotype.filters.contains(&Filter::Divergent)).collect();
         assert_eq!(is_filtered, [false, false, true, true, false, false]);

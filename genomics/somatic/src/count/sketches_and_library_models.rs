@@ -8,20 +8,28 @@ use genuma_pair::sketches_per_tumour::SketchBuilders;
 
 /// For each tumour, the k-mer sketch of the tumour and the normal, and the properties of both libraries.
 #[derive(Default)]
-pub(super) struct LibrarySketches {
+pub(super) struct SketchesAndLibraryModels {
     /// One sketch for each tumour; empty if an earlier pass made the sketches.
     pub(super) sketches: Vec<KmerSketch>,
     /// One library model for each tumour.
     pub(super) models: Vec<SamplePairLibraryProperties>,
 }
 
-impl LibrarySketches {
+impl SketchesAndLibraryModels {
     /// Finishes the sketches and estimates the library models. `tallies` has the library statistics of all samples.
+<<<<<<< HEAD:genomics/somatic/src/count/library_sketches.rs
     pub(super) fn new(
         tallies: &[LibraryTally],
         sketches: &SketchBuilders,
         context: &GivenAssayAndGenomeSize,
     ) -> LibrarySketches {
+=======
+    pub(super) fn finish_sketches_and_estimate_models(
+        tallies: &[LibraryTally],
+        sketches: &SketchBuilders,
+        context: &AssayHints,
+    ) -> SketchesAndLibraryModels {
+>>>>>>> nn8:genomics/somatic/src/count/sketches_and_library_models.rs
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
             SamplePairLibraryProperties::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
@@ -34,11 +42,11 @@ impl LibrarySketches {
                 }
             }
         }
-        LibrarySketches { sketches, models }
+        SketchesAndLibraryModels { sketches, models }
     }
 
     /// Library models of an earlier pass, without sketches.
-    pub(super) fn without_sketches(models: &[SamplePairLibraryProperties]) -> LibrarySketches {
-        LibrarySketches { sketches: Vec::new(), models: models.to_vec() }
+    pub(super) fn from_models_of_earlier_pass(models: &[SamplePairLibraryProperties]) -> SketchesAndLibraryModels {
+        SketchesAndLibraryModels { sketches: Vec::new(), models: models.to_vec() }
     }
 }

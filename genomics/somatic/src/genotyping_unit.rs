@@ -18,8 +18,8 @@ use crate::adjacent_substitutions;
 use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::candidate_kmer::KmerDepths;
-use crate::count::{CountingResult, count_solid_kmers};
-use crate::element_insertion;
+use crate::count::{CountingResult, count_distinct_solid_kmers};
+use crate::element_copy_filter;
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
 use crate::genotype::{self, Admixture, ForeignDna};
@@ -29,8 +29,8 @@ use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairsOnDisk};
 use crate::normal_sequences;
-use crate::panel_of_normals::PanelCounts;
-use crate::repeat_family_copy;
+use crate::panel_of_normals::NormalCountsOfCandidates;
+use crate::repeat_family_copy_filter;
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
 use crate::sample_summary::{SampleSummary, TumourSummaryInputs};
@@ -38,7 +38,7 @@ use crate::sequencing_errors::{self, ErrorModel};
 use crate::short_homopolymer::ShortHomopolymerReadCounts;
 use crate::slippage::{self, SlippageModel};
 use crate::target_depth::{TargetsOption, TargetsWithDepths};
-use crate::tumour_alleles::OwnAlleleCounts;
+use crate::tumour_alleles::OwnAlleleRootCounts;
 use crate::tumour_only;
 use crate::variant_trace::{TraceReport, VariantTracer};
 
@@ -68,7 +68,7 @@ pub struct FinishedCall {
     /// the highest share; `None` if the samples may come from one person.
     pub genotype_mismatch_share: Option<f64>,
     /// For each tumour, numbers of roots at which the normal has an allele of its own, and at which the tumour has.
-    pub own_alleles: Vec<[OwnAlleleCounts; 2]>,
+    pub own_alleles: Vec<[OwnAlleleRootCounts; 2]>,
     /// Tumour cells in the normal, and DNA of another person in the tumours, as genotyping assumed.
     pub admixture: Admixture,
     /// Reports of the traced variants (`--why`).
@@ -106,7 +106,7 @@ pub(crate) struct GenotypingUnit<'a> {
     /// Tracer of the variants given with `--why`; `None` without `--why`.
     pub tracer: Option<VariantTracer>,
     /// Number of normals of the panel that have each candidate k-mer; `None` without a panel.
-    pub panel: Option<PanelCounts>,
+    pub panel: Option<NormalCountsOfCandidates>,
     /// The options and intervals of the targets; `None` without targets.
     pub targets: Option<(&'a TargetsOption, Targets)>,
     /// Known variants with population frequencies; `None` if none were given. They require a reference.
@@ -130,10 +130,14 @@ pub(crate) struct LocusInputs<'a> {
 /// Minimum share of genotype mismatches, among the k-mers that both samples have, at which a warning says that the
 /// samples come from two people. Unrelated people differ in one base in some thousands, two samples of one person in
 /// one in millions. A lower value warns more often.
-pub(crate) const MIN_TWO_PEOPLE_SHARE: f64 = 1e-4;
+pub(crate) const MIN_MISMATCH_SHARE_OF_TWO_PEOPLE: f64 = 1e-4;
 
 /// Determines the call thresholds, most of which depend on the libraries.
-pub fn call_thresholds(counts: &CountingResult, samples: &SampleNames, params: &CallParams) -> CallThresholds {
+pub fn determine_call_thresholds(
+    counts: &CountingResult,
+    samples: &SampleNames,
+    params: &CallParams,
+) -> CallThresholds {
     // The artefacts of one tumour's library appear among the calls of all tumours.
     let tumours = counts.trimmed.iter().skip(TUMOUR_SAMPLE.into());
     let most = tumours
@@ -166,14 +170,14 @@ impl GenotypingUnit<'_> {
             work_dir: self.work_dir,
         };
         let GenotypingUnit { counts, loci, mut ledger, mut costs, mut tracer, panel, targets, known, .. } = self;
-        let thresholds = call_thresholds(&counts, self.samples, self.params);
+        let thresholds = determine_call_thresholds(&counts, self.samples, self.params);
         let on_reference = loci.genome.is_some();
         let (mut ranges, genome) = passes.open_loci(loci, &mut ledger)?;
         let admixture = estimate_admixture(&counts, thresholds.has_fold_back_artefacts);
         let errors = passes.learn_errors(&mut ranges, &counts, admixture)?;
         passes.join_neighbours(&mut ranges, &errors)?;
         let known = match known.filter(|_| on_reference) {
-            Some(known) => known.look_up_changes(ranges.changes(), &genome, &mut ledger)?,
+            Some(known) => known.read_frequencies_of_changes(ranges.changes_of_all_loci(), &genome, &mut ledger)?,
             None => KnownVariantFrequencies::default(),
         };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
@@ -182,11 +186,11 @@ impl GenotypingUnit<'_> {
             let (k, threads) = (self.params.k, self.resources.threads);
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
         }
-        ledger.add_produced("judge", "changes genotyped", calls.len() as u64);
+        ledger.append_produced_line("judge", "changes genotyped", calls.len() as u64);
         let mut events = event::build_events(calls, &thresholds, &genome);
         event::convert_short_junctions_to_alleles(&mut events, &genome);
-        element_insertion::filter_differences_of_copies(&mut events);
-        ledger.add_produced("judge", "events", events.len() as u64);
+        element_copy_filter::filter_changes_in_element_copies(&mut events);
+        ledger.append_produced_line("judge", "events", events.len() as u64);
         let targets = targets.map(|(option, targets)| {
             let outside = drop_events_outside_targets(&mut events, &targets, option.padding_bp, &mut ledger);
             let (depths, samples) = (counts.target_depths.clone().unwrap_or_default(), passes.num_samples);
@@ -218,7 +222,7 @@ impl GenotypingUnit<'_> {
             genotype_mismatch_share: estimate_genotype_mismatch_share(&counts),
             own_alleles: counts.tumour_alleles.iter().map(|alleles| alleles.own_alleles).collect(),
             admixture,
-            depths: KmerDepths::from_spectra(&counts.spectra),
+            depths: KmerDepths::estimate_depths_from_spectra(&counts.spectra),
             spectra: counts.spectra,
             bases: counts.bases,
             libraries: counts.libraries,
@@ -248,9 +252,9 @@ impl GenotypingPasses<'_> {
     /// refer.
     fn open_loci(&self, inputs: LocusInputs<'_>, ledger: &mut Ledger) -> Result<(LocusRanges, Reference), Error> {
         let LocusInputs { genome, contigs, assembled, recruited, recruited_path } = inputs;
-        ledger.add_produced("recruit", "pairs recruited", recruited.num_pairs);
+        ledger.append_produced_line("recruit", "pairs recruited", recruited.num_pairs);
         let deep = recruited.downsampling_factors.iter().filter(|t| **t != [1, 1]).count() as u64;
-        ledger.add_skipped("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
+        ledger.append_skipped_line("recruit", "contigs so deep that only a sample of their pairs was kept", deep);
         let on_reference = genome.is_some();
         let mut ranges = LocusRanges::open_and_place_reads(
             recruited,
@@ -269,12 +273,16 @@ impl GenotypingPasses<'_> {
             }
             None => self.assemble_normals(assembled, &mut ranges)?,
         };
-        let rivals = locus::set_rival_contigs(ranges.loci_mut());
-        ledger.add_skipped("judge", "overlapping contigs beyond the deepest with which reads are compared", rivals);
+        let rivals = locus::find_and_set_rival_contigs(ranges.loci_mut());
+        ledger.append_skipped_line(
+            "judge",
+            "overlapping contigs beyond the deepest with which reads are compared",
+            rivals,
+        );
         let crowded =
             ranges.loci().iter().filter(|l| l.has_too_many_changes_for_single_change_haplotypes()).count() as u64;
         let what = "contigs with too many changes to compare reads with each change separately";
-        ledger.add_skipped("judge", what, crowded);
+        ledger.append_skipped_line("judge", what, crowded);
         Ok((ranges, genome))
     }
 
@@ -283,7 +291,7 @@ impl GenotypingPasses<'_> {
     fn assemble_normals(&self, assembled: &[Contig], ranges: &mut LocusRanges) -> Result<Reference, Error> {
         let (n, threads) = (assembled.len(), self.resources.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
-        ranges.for_each_range(|loci, contigs, pairs| {
+        ranges.for_each_locus_range(|loci, contigs, pairs| {
             let assemble =
                 |(): &mut (), i: usize| normal_sequences::assemble_normal_sequences(&loci[contigs[i] as usize], pairs);
             let found = map_in_order(contigs.len(), threads, || (), assemble);
@@ -306,7 +314,7 @@ impl GenotypingPasses<'_> {
             return Ok(());
         }
         let mut split = vec![None; ranges.loci().len()];
-        ranges.for_each_range(|loci, contigs, pairs| {
+        ranges.for_each_locus_range(|loci, contigs, pairs| {
             let split_one = |(): &mut (), i: usize| {
                 let locus = &loci[contigs[i] as usize];
                 germline_haplotype::may_combine_germline_and_somatic_changes(&locus.contig)
@@ -336,11 +344,12 @@ impl GenotypingPasses<'_> {
         let (threads, n) = (self.resources.threads, ranges.loci().len());
         let error_rate = SamplePairLibraryProperties::highest_error_rate(&counts.library_models);
         let mut bases = sequencing_errors::BaseErrorCounts::zero_counts(self.num_samples);
-        let mut slips = vec![slippage::RepeatLengthCounts::default(); n];
+        let mut slips = vec![slippage::ReadCountsByRepeatLength::default(); n];
         let mut homopolymers = ShortHomopolymerReadCounts::default();
-        ranges.for_each_range(|loci, contigs, pairs| {
-            let tally =
-                |(): &mut (), i: usize| loci[contigs[i] as usize].count_errors(pairs, error_rate, self.has_normal);
+        ranges.for_each_locus_range(|loci, contigs, pairs| {
+            let tally = |(): &mut (), i: usize| {
+                loci[contigs[i] as usize].count_base_and_length_errors(pairs, error_rate, self.has_normal)
+            };
             for (&c, (b, s, h)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
                 bases.merge_counts(&b);
                 homopolymers.merge_counts(&h);
@@ -348,10 +357,11 @@ impl GenotypingPasses<'_> {
             }
             Ok::<(), Error>(())
         })?;
-        let mut all = slippage::RepeatLengthCounts::default();
+        let mut all = slippage::ReadCountsByRepeatLength::default();
         slips.iter().for_each(|s| all.merge_counts(s));
-        let mut errors = ErrorModel::from_counts(&bases, SlippageModel::estimate_rates(&all));
-        errors.short_homopolymers = homopolymers.estimate_rates();
+        let mut errors =
+            ErrorModel::from_error_counts_and_slippage(&bases, SlippageModel::estimate_slippage_rates(&all));
+        errors.short_homopolymers = homopolymers.estimate_length_error_rates();
         errors.measured_error_rate = error_rate;
         errors.tumour_in_normal_ratio = admixture.tumour_in_normal_ratio;
         errors.fragment_ends = SamplePairLibraryProperties::random_or_fixed_ends_by_sample(&counts.library_models);
@@ -364,7 +374,7 @@ impl GenotypingPasses<'_> {
         if !ranges.loci().iter().any(|locus| adjacent_substitutions::has_adjacent_substitutions(&locus.contig)) {
             return Ok(());
         }
-        ranges.for_each_range(|loci, contigs, pairs| {
+        ranges.for_each_locus_range(|loci, contigs, pairs| {
             let weigh = |(): &mut (), i: usize| {
                 adjacent_substitutions::count_molecules_of_adjacent_substitutions(
                     contigs[i] as usize,
@@ -391,7 +401,7 @@ impl GenotypingPasses<'_> {
         known: &KnownVariantFrequencies,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
-        ranges.for_each_range(|loci, contigs, pairs| {
+        ranges.for_each_locus_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
                 let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
@@ -402,7 +412,7 @@ impl GenotypingPasses<'_> {
             Ok::<(), Error>(())
         })?;
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
-        repeat_family_copy::filter_repeat_family_copies(&mut calls, ranges.loci());
+        repeat_family_copy_filter::filter_changes_of_family_copies(&mut calls, ranges.loci());
         if !self.has_normal {
             tumour_only::limit_quality_by_germline_variants(&mut calls, self.params.min_quality);
         }
@@ -420,7 +430,7 @@ fn drop_events_outside_targets(
     let all = events.len();
     events.retain(|event| event.is_on_target(targets, padding_bp));
     let outside = (all - events.len()) as u64;
-    ledger.add_skipped("judge", "calls outside the targets", outside);
+    ledger.append_skipped_line("judge", "calls outside the targets", outside);
     outside
 }
 
@@ -443,7 +453,7 @@ fn estimate_admixture(counts: &CountingResult, has_fold_back_artefacts: bool) ->
 /// normal or of the best tumour, whichever is smaller; that of the best tumour without a normal.
 fn estimate_known_bases(counts: &CountingResult, samples: &SampleNames) -> u64 {
     let (normal, tumours) = counts.spectra.split_at(TUMOUR_SAMPLE.into());
-    let most = |of: &[Vec<u64>]| of.iter().map(|s| count_solid_kmers(s)).max().unwrap_or(0);
+    let most = |of: &[Vec<u64>]| of.iter().map(|s| count_distinct_solid_kmers(s)).max().unwrap_or(0);
     if samples.has_normal() { most(normal).min(most(tumours)) } else { most(tumours) }
 }
 
@@ -452,10 +462,10 @@ fn estimate_known_bases(counts: &CountingResult, samples: &SampleNames) -> u64 {
 fn estimate_genotype_mismatch_share(counts: &CountingResult) -> Option<f64> {
     let [normal, tumours @ ..] = &counts.spectra[..] else { return None };
     let share = |(&strangers, tumour): (&u64, &Vec<u64>)| {
-        let all = count_solid_kmers(normal).min(count_solid_kmers(tumour));
+        let all = count_distinct_solid_kmers(normal).min(count_distinct_solid_kmers(tumour));
         // Each such site shows in the roots on its two sides.
         let share = strangers as f64 / 2.0 / all.max(1) as f64;
-        (strangers >= 20 && share > MIN_TWO_PEOPLE_SHARE).then_some(share)
+        (strangers >= 20 && share > MIN_MISMATCH_SHARE_OF_TWO_PEOPLE).then_some(share)
     };
     counts.genotype_mismatches.iter().zip(tumours).filter_map(share).reduce(f64::max)
 }

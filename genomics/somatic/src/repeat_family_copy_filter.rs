@@ -30,7 +30,7 @@ impl CopyDifferences {
         let mut counts = CopyDifferences::default();
         for call in own.iter().filter(|call| is_copy_difference(call)) {
             let contig = &loci[call.locus].contig;
-            match contig.is_repeat_family_allele(&contig.changes[call.change_index].contig_range) {
+            match contig.has_repeat_family_allele_at(&contig.changes[call.change_index].contig_range) {
                 true => counts.to_family_base += 1,
                 false => counts.other += 1,
             }
@@ -84,7 +84,7 @@ impl DivergentChanges {
 
 /// Adds the filter `divergent` to the small variants of contigs that are a copy of another member of the repeat family.
 /// `calls` must be grouped by locus.
-pub(crate) fn filter_repeat_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
+pub(crate) fn filter_changes_of_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
     let filter = |own: &mut [VariantCall]| {
         own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {
             call.genotype.filters.insert(Filter::Divergent);
