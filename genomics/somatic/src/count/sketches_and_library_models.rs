@@ -17,19 +17,11 @@ pub(super) struct SketchesAndLibraryModels {
 
 impl SketchesAndLibraryModels {
     /// Finishes the sketches and estimates the library models. `tallies` has the library statistics of all samples.
-<<<<<<< HEAD:genomics/somatic/src/count/library_sketches.rs
-    pub(super) fn new(
-        tallies: &[LibraryTally],
-        sketches: &SketchBuilders,
-        context: &GivenAssayAndGenomeSize,
-    ) -> LibrarySketches {
-=======
     pub(super) fn finish_sketches_and_estimate_models(
         tallies: &[LibraryTally],
         sketches: &SketchBuilders,
-        context: &AssayHints,
+        context: &GivenAssayAndGenomeSize,
     ) -> SketchesAndLibraryModels {
->>>>>>> nn8:genomics/somatic/src/count/sketches_and_library_models.rs
         let mut sketches = sketches.take_sketches();
         let model = |(sketch, tumour): (&KmerSketch, &LibraryTally)| {
             SamplePairLibraryProperties::from_tallies_and_sketch([&tallies[0], tumour], sketch, context)
