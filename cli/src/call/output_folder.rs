@@ -43,6 +43,6 @@ pub(super) fn clean_up_on_interruption(work: &Path, folder: &OutputFolder<'_>) {
     signals::set_termination_handler(Some(Box::new(move || {
         let stays = folder::keep_only_resumable_files(&folder);
         drop(OutputFolder { path: &out, was_created: new });
-        stays.then(|| folder::resume_hint(&folder))
+        stays.then(|| folder::format_resume_hint(&folder))
     })));
 }
