@@ -266,7 +266,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         inflate_threads: (threads / 4).clamp(1, 8),
         carried_tags: carried_tags.clone(),
         progress: Arc::clone(&meter),
-        ..StreamOptions::new(BatchLimits::with_num_bases(DEFAULT_BATCH_BASES))
+        ..StreamOptions::new(BatchLimits::with_bases_per_batch(DEFAULT_BATCH_BASES))
     };
     let mut stream = ReadStream::open(&lanes, options)?;
     let mut first = ReadBatch::new();

@@ -52,12 +52,11 @@ fn log_skipped_records(file: &str, tally: &RecordCounts) {
 fn describe_missing_data(file: &str, tally: &RecordCounts) -> Vec<String> {
     let reads = tally.records.saturating_sub(tally.secondary + tally.supplementary);
     let (short, num_short) =
-        tally.shorter_than_structure.description_with_example_and_count("reads are shorter than their read structure");
+        tally.shorter_than_structure.describe_with_example_and_count("reads are shorter than their read structure");
     let (alone, num_alone) =
-        tally.mate_missing.description_with_example_and_count("reads whose mate is not in the file, used without it");
-    let (clipped, num_clipped) = tally.hard_clipped.description_with_example_and_count("reads are hard-clipped");
-    let (empty, num_empty) =
-        tally.without_bases.description_with_example_and_count("reads have no bases, only SEQ `*`");
+        tally.mate_missing.describe_with_example_and_count("reads whose mate is not in the file, used without it");
+    let (clipped, num_clipped) = tally.hard_clipped.describe_with_example_and_count("reads are hard-clipped");
+    let (empty, num_empty) = tally.without_bases.describe_with_example_and_count("reads have no bases, only SEQ `*`");
     let all = [
         (
             num_short,

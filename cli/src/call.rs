@@ -360,10 +360,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             log_warnings(&outcome.warnings);
             log_result(outcome, &args.out, start);
         }
-        Err(error) if work.keep_only_resumable() => {
+        Err(error) if work.close_keeping_resumable_files() => {
             let hint = match error.is::<ResultsWithheldError>() {
-                true => folder::withheld_results_hint(&job.store.work_folder),
-                false => folder::resume_hint(&job.store.work_folder),
+                true => folder::format_withheld_results_hint(&job.store.work_folder),
+                false => folder::format_resume_hint(&job.store.work_folder),
             };
             warn!("{hint}");
         }

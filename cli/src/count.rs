@@ -241,7 +241,7 @@ impl Args {
                 &params.work_dir,
                 disk_space::estimate_max_kmer_spill_bytes(&lanes, params.memory_bytes)?,
             )?;
-            folder::remove_interrupted_run(&folder)?;
+            folder::remove_folder_of_interrupted_run(&folder)?;
             outputs::keep_finished_units_on_interruption(None);
             return self.count_and_write(&target, samples, &lanes, &params, None);
         }

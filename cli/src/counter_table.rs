@@ -170,26 +170,26 @@ mod tests {
         ProcessCounters {
             user_cpu_s: 12.345,
             system_cpu_s: 0.5,
-            max_resident_bytes: CounterValue::exact_value(3 << 30),
+            max_resident_bytes: CounterValue::with_exact_value(3 << 30),
             voluntary_switches: 1234,
             involuntary_switches: 7,
-            cpu_migrations: CounterValue::lower_bound_value(5, "sampled"),
+            cpu_migrations: CounterValue::with_lower_bound_and_reason(5, "sampled"),
             minor_faults: 100,
             major_faults: 0,
-            disk_read_bytes: CounterValue::exact_value(0),
-            disk_write_bytes: CounterValue::exact_value(4096),
-            disk_wait_ms: CounterValue::missing_value("off"),
-            cycles: CounterValue::missing_value("forbidden"),
-            instructions: CounterValue::missing_value("forbidden"),
+            disk_read_bytes: CounterValue::with_exact_value(0),
+            disk_write_bytes: CounterValue::with_exact_value(4096),
+            disk_wait_ms: CounterValue::missing_with_reason("off"),
+            cycles: CounterValue::missing_with_reason("forbidden"),
+            instructions: CounterValue::missing_with_reason("forbidden"),
             llc_misses: CounterValue { value: Some(9), at_least: false, note: Some("extrapolated".to_owned()) },
-            remote_loads: CounterValue::missing_value("no PMU"),
+            remote_loads: CounterValue::missing_with_reason("no PMU"),
             resident_bytes_by_node: BTreeMap::from([(0, 300), (2, 100)]),
             resident_missing: None,
         }
     }
 
     fn machine() -> NumaBalancingCounters {
-        let count = CounterValue::exact_value;
+        let count = CounterValue::with_exact_value;
         NumaBalancingCounters {
             numa_hint_faults: count(3),
             numa_hint_faults_local: count(2),
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn hint_faults_that_are_off_are_not_zero() {
-        let off = CounterValue::missing_value("balancing is off");
+        let off = CounterValue::missing_with_reason("balancing is off");
         let machine = NumaBalancingCounters {
             numa_hint_faults: off.clone(),
             numa_hint_faults_local: off.clone(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use genuma_kmers::BinGrid;
-use genuma_reads::checksum::md5_hex;
+use genuma_reads::md5_sum::md5_hex;
 use genuma_reads::{Lane, TUMOUR_SAMPLE};
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
 use genuma_somatic::provenance::Provenance;

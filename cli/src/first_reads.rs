@@ -33,7 +33,7 @@ impl FirstReads {
             return None;
         }
         let options =
-            StreamOptions { batches_ahead: 1, ..StreamOptions::new(BatchLimits::with_num_reads(EXAMINED_READS)) };
+            StreamOptions { batches_ahead: 1, ..StreamOptions::new(BatchLimits::with_reads_per_batch(EXAMINED_READS)) };
         let mut batch = ReadBatch::new();
         // I/O error ignored: reported when the file is opened for all of its reads.
         ReadStream::open(&[lane], options).ok()?.fill_batch(&mut batch).ok()?;

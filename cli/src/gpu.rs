@@ -63,7 +63,8 @@ impl GpuOptions {
         threads: usize,
         memory: u64,
     ) -> anyhow::Result<Devices> {
-        let count_kmers = || Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, k).kmers);
+        let count_kmers =
+            || Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_reads_of_lanes(lanes)?, k).kmers);
         self.select_devices(count_kmers, threads, memory)
     }
 

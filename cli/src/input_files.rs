@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::{Lane, LaneFiles, describe_empty_lane, remove_empty_lanes};
+use genuma_reads::{Lane, LaneFiles, format_empty_lane_warning, remove_empty_lanes};
 use tracing::warn;
 
 /// Removes lanes without reads and warns of them, unless the sample has no other lane.
@@ -15,7 +15,7 @@ use tracing::warn;
 /// A file cannot be read.
 pub(crate) fn leave_out_empty_lanes(lanes: &mut Vec<Lane>) -> anyhow::Result<()> {
     for lane in remove_empty_lanes(lanes)? {
-        warn!("{}", describe_empty_lane(lane.paths()));
+        warn!("{}", format_empty_lane_warning(lane.paths()));
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ const MIN_READ_BP: u64 = 30;
 pub(crate) fn choose_kmer_length(given: Option<u32>, lanes: &[Lane]) -> anyhow::Result<(u32, Option<ResultWarning>)> {
     let ReadEstimate { bases, reads, .. } = match given {
         Some(k) => return Ok((k, None)),
-        None => ReadEstimate::estimate_lanes(lanes)?,
+        None => ReadEstimate::estimate_reads_of_lanes(lanes)?,
     };
     if reads == 0 {
         return Ok((DEFAULT_KMER_LENGTH, None));

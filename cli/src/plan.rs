@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::value_parser;
-use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
 
@@ -207,7 +207,7 @@ fn reference_bases(path: &Path) -> anyhow::Result<u64> {
         return Ok(lengths.iter().sum());
     }
     let mut bases = 0;
-    read_fasta(path, |part| {
+    read_fasta_events(path, |part| {
         if let FastaEvent::Bases(more) = part {
             bases += more.len() as u64;
         }

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use genuma_dictionary::{Dictionary, SequenceKmerLookup, is_dictionary_file};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOpenOptions};
 use genuma_kmers::encode::kmers;
-use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, without_empty_lanes};
+use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, leave_out_empty_stream_lanes};
 use tracing::info;
 
 use crate::errors::UsageError;
@@ -114,8 +114,8 @@ fn look_up_in_table(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
 
 fn open_sequences(args: &Args) -> anyhow::Result<ReadStream> {
     let files: Vec<StreamLane> = args.sequences.iter().cloned().map(StreamLane::Single).collect();
-    let lanes = without_empty_lanes(files)?;
-    Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(BASES_PER_BATCH)))?)
+    let lanes = leave_out_empty_stream_lanes(files)?;
+    Ok(ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_bases_per_batch(BASES_PER_BATCH)))?)
 }
 
 /// Opens a dictionary of k-mer counts. Returns the dictionary and its note.

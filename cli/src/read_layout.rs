@@ -65,7 +65,7 @@ impl ReadLayoutOptions {
         let fastq = lanes.iter().filter(|lane| lane.is_fastq()).flat_map(Lane::paths);
         warn_of_phred64_and_mate_files(fastq, layout == MateLayout::Single);
         Ok(match structures {
-            Some(structures) => lanes.into_iter().map(|lane| lane.with_umis(structures.clone())).collect(),
+            Some(structures) => lanes.into_iter().map(|lane| lane.with_read_structures(structures.clone())).collect(),
             None => lanes,
         })
     }

@@ -172,7 +172,7 @@ fn run_task(
         runner.run_task(step)?;
         let object = plan.call.open_task_output(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
-            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.path_or_url())
+            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.object_path_or_url())
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
@@ -317,7 +317,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
             .collect::<Result<_, _>>()?;
         let done: Vec<&StepOutput> = objects.iter().flatten().collect();
         // The sum of an empty iterator of floats is -0.
-        let cpu_s = done.iter().fold(0.0, |sum, object| sum + object.cost().cpu_s);
+        let cpu_s = done.iter().fold(0.0, |sum, object| sum + object.task_cost().cpu_s);
         let bytes: u64 = done.iter().map(|object| object.len_bytes()).sum();
         let missing: Vec<String> =
             (1..).zip(&objects).filter(|(_, object)| object.is_none()).map(|(n, _): (u32, _)| n.to_string()).collect();

@@ -363,7 +363,7 @@ fn a_plan_with_a_right_checksum_must_be_valid_too() {
     let good = common::json(&path);
     let write = |mut plan: Value| {
         plan.as_object_mut().expect("an object").remove("checksum");
-        plan["checksum"] = genuma_reads::checksum::md5_hex(plan.to_string().as_bytes()).into();
+        plan["checksum"] = genuma_reads::md5_sum::md5_hex(plan.to_string().as_bytes()).into();
         fs::write(&path, plan.to_string()).expect("a plan");
     };
     for (place, value, words) in [

@@ -43,11 +43,11 @@ fuzz_target!(|input: &[u8]| {
     let lane = |pair_mates| {
         StreamLane::Aligned(AlignedInput::new(input.path(), AlignedOptions { pair_mates, ..AlignedOptions::default() }))
     };
-    let (all, error) = read_all(lane(false), BatchLimits::with_num_reads(1000));
+    let (all, error) = read_all(lane(false), BatchLimits::with_reads_per_batch(1000));
     // Rarely, because each reader starts threads.
     if content.len() % 8 == 0 {
-        let (one_by_one, other) = read_all(lane(false), BatchLimits::with_num_reads(1));
+        let (one_by_one, other) = read_all(lane(false), BatchLimits::with_reads_per_batch(1));
         assert!(error.is_some() == other.is_some() && (error.is_some() || all == one_by_one));
-        read_all(lane(true), BatchLimits::with_num_reads(2));
+        read_all(lane(true), BatchLimits::with_reads_per_batch(2));
     }
 });

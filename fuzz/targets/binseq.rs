@@ -12,10 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let input = InputFile::new("binseq", bytes);
     let lane = || StreamLane::Aligned(AlignedInput::new(input.path(), AlignedOptions::default()));
-    let (all, error) = read_all(lane(), BatchLimits::with_num_reads(1000));
+    let (all, error) = read_all(lane(), BatchLimits::with_reads_per_batch(1000));
     // Rarely, because each reader starts threads.
     if bytes.len() % 8 == 0 {
-        let (one_by_one, other) = read_all(lane(), BatchLimits::with_num_reads(1));
+        let (one_by_one, other) = read_all(lane(), BatchLimits::with_reads_per_batch(1));
         assert!(error.is_some() == other.is_some() && (error.is_some() || all == one_by_one));
     }
 });

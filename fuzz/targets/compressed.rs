@@ -46,10 +46,12 @@ fuzz_target!(|input: &[u8]| {
         packed[at] ^= 1 << (how & 7);
     }
     let file = InputFile::new("compressed", &packed);
-    let (unpacked, error) = read_all(StreamLane::Single(file.path().to_path_buf()), BatchLimits::with_num_reads(1000));
+    let (unpacked, error) =
+        read_all(StreamLane::Single(file.path().to_path_buf()), BatchLimits::with_reads_per_batch(1000));
     if error.is_none() && !is_raw {
         let plain = InputFile::new("plain", text);
-        let (wanted, _) = read_all(StreamLane::Single(plain.path().to_path_buf()), BatchLimits::with_num_reads(1000));
+        let (wanted, _) =
+            read_all(StreamLane::Single(plain.path().to_path_buf()), BatchLimits::with_reads_per_batch(1000));
         assert!(unpacked == wanted, "damage was not detected");
     }
 });

@@ -89,5 +89,5 @@ fuzz_target!(|input: &[u8]| {
     let input = InputFile::new("cram", &bytes);
     let options = AlignedOptions { pair_mates: seal & 2 == 0, ..AlignedOptions::default() };
     let lane = StreamLane::Aligned(AlignedInput::new(input.path(), options));
-    read_all(lane, BatchLimits::with_num_reads(1000));
+    read_all(lane, BatchLimits::with_reads_per_batch(1000));
 });

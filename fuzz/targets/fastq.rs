@@ -8,12 +8,12 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &[u8]| {
     let input = InputFile::new("fastq", text);
     let path = input.path().to_path_buf();
-    let (all, error) = read_all(StreamLane::Single(path.clone()), BatchLimits::with_num_reads(1000));
+    let (all, error) = read_all(StreamLane::Single(path.clone()), BatchLimits::with_reads_per_batch(1000));
     // Rarely, because each reader starts threads.
     if text.len() % 8 == 0 {
-        let (one_by_one, other) = read_all(StreamLane::Single(path.clone()), BatchLimits::with_num_reads(1));
+        let (one_by_one, other) = read_all(StreamLane::Single(path.clone()), BatchLimits::with_reads_per_batch(1));
         assert!(error.is_some() == other.is_some() && (error.is_some() || all == one_by_one));
-        let (mates, _) = read_all(StreamLane::Interleaved(path), BatchLimits::with_num_reads(2));
+        let (mates, _) = read_all(StreamLane::Interleaved(path), BatchLimits::with_reads_per_batch(2));
         assert!(mates.len() % 2 == 0);
     }
 });

@@ -26,13 +26,15 @@ fuzz_target!(|input: &[u8]| {
     if seal & 1 == 1 {
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     }
-    let path = store().unit_path("x");
+    let path = store().unit_result_path("x");
     fs::write(&path, bytes).expect("a file");
     let mut costs = Vec::new();
-    let held: Result<UnitContent, Error> = store().run_or_load("x", &mut costs, || unreachable!("the file is there"));
+    let held: Result<UnitContent, Error> =
+        store().run_or_load_unit("x", &mut costs, || unreachable!("the file is there"));
     let Ok(held) = held else { return };
     fs::remove_file(&path).expect("it was there");
-    let saved: UnitContent = store().run_or_load("x", &mut costs, || Ok::<_, Error>(held)).expect("room for it");
-    let again: Result<UnitContent, Error> = store().run_or_load("x", &mut costs, || unreachable!("the file is there"));
+    let saved: UnitContent = store().run_or_load_unit("x", &mut costs, || Ok::<_, Error>(held)).expect("room for it");
+    let again: Result<UnitContent, Error> =
+        store().run_or_load_unit("x", &mut costs, || unreachable!("the file is there"));
     assert_eq!(format!("{saved:?}"), format!("{:?}", again.expect("what was saved")));
 });

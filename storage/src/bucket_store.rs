@@ -83,7 +83,7 @@ impl BucketStore {
 
     /// Publishes the temporary object as the object `name`. See [`RunStore::publish`](crate::RunStore::publish).
     pub fn publish(&self, temp_object: TempObject, name: &str) -> Result<(), Error> {
-        let read_error = || Error::io_error("read", temp_object.path());
+        let read_error = || Error::io_error_converter("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
         let len = file.metadata().map_err(read_error())?.len();
         let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
@@ -94,7 +94,7 @@ impl BucketStore {
     /// [`RunStore::publish_if_absent`](crate::RunStore::publish_if_absent). The object is sent in a single request, so
     /// it must be small.
     pub fn publish_if_absent(&self, temp_object: TempObject, name: &str) -> Result<bool, Error> {
-        let read_error = || Error::io_error("read", temp_object.path());
+        let read_error = || Error::io_error_converter("read", temp_object.path());
         let file = File::open(temp_object.path()).map_err(read_error())?;
         let len = file.metadata().map_err(read_error())?.len();
         let upload = Upload { bucket: self, url: self.url(name), key: self.key(name), file: &file, temp: &temp_object };
@@ -127,8 +127,9 @@ impl BucketStore {
         }
     }
 
-    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
-    pub fn object_names(&self) -> Result<Vec<String>, Error> {
+    /// Returns the sorted names of all objects. See
+    /// [`RunStore::list_object_names`](crate::RunStore::list_object_names).
+    pub fn list_object_names(&self) -> Result<Vec<String>, Error> {
         let location = self.location.to_string();
         let task = RequestDescription { action: "list", object: &location };
         let prefix = (!self.location.prefix.is_empty()).then(|| Key::from(self.location.prefix.as_str()));
@@ -167,9 +168,9 @@ impl BucketStore {
     }
 
     /// Downloads a range of an object into a temporary file in the scratch folder, by concurrent requests.
-    pub fn fetch_range(&self, found: &BucketObject, range: Range<u64>) -> Result<TempObject, Error> {
+    pub fn fetch_range_to_file(&self, found: &BucketObject, range: Range<u64>) -> Result<TempObject, Error> {
         let copy = self.create_temp_object(&found.name)?;
-        let write_error = || Error::io_error("write", copy.path());
+        let write_error = || Error::io_error_converter("write", copy.path());
         let file = File::options().write(true).open(copy.path()).map_err(write_error())?;
         let len = range.end - range.start;
         file.set_len(len).map_err(write_error())?;
@@ -415,7 +416,9 @@ impl Upload<'_> {
 
     fn read_bytes(&self, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        self.file.read_exact_at(&mut bytes, range.start).map_err(Error::io_error("read", self.temp.path()))?;
+        self.file
+            .read_exact_at(&mut bytes, range.start)
+            .map_err(Error::io_error_converter("read", self.temp.path()))?;
         Ok(bytes)
     }
 

@@ -141,7 +141,10 @@ pub enum Error {
 impl Error {
     /// Returns a function for `map_err` that converts an I/O error to [`Error::Io`], with the failed action and the
     /// path.
-    pub(crate) fn io_error(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io_error_converter(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Io { action, path, source }
     }

@@ -31,8 +31,8 @@ pub(crate) struct FolderObject {
 
 impl FolderStore {
     /// Creates the folder of the store if it does not exist.
-    pub fn create_folder(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.0).map_err(Error::io_error("create", &self.0))
+    pub fn create_store_folder(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.0).map_err(Error::io_error_converter("create", &self.0))
     }
 
     /// Creates a temporary file in the folder, for the object `name`. See
@@ -67,18 +67,19 @@ impl FolderStore {
                 }
             }
         };
-        let metadata = file.metadata().map_err(Error::io_error("read", &path))?;
+        let metadata = file.metadata().map_err(Error::io_error_converter("read", &path))?;
         if !metadata.is_file() {
-            return Err(Error::io_error("read", &path)(io::Error::other("not a file")));
+            return Err(Error::io_error_converter("read", &path)(io::Error::other("not a file")));
         }
         let version = format!("{}-{}-{}", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
         Ok(Some(FolderObject { path, file: Arc::new(file), len: metadata.len(), version }))
     }
 
-    /// Returns the sorted names of all objects. See [`RunStore::object_names`](crate::RunStore::object_names).
-    pub fn object_names(&self) -> Result<Vec<String>, Error> {
+    /// Returns the sorted names of all objects. See
+    /// [`RunStore::list_object_names`](crate::RunStore::list_object_names).
+    pub fn list_object_names(&self) -> Result<Vec<String>, Error> {
         self.check_exists()?;
-        let list_error = || Error::io_error("list", &self.0);
+        let list_error = || Error::io_error_converter("list", &self.0);
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0).map_err(list_error())? {
             let entry = entry.map_err(list_error())?;
@@ -88,7 +89,7 @@ impl FolderStore {
                 Ok(_) => {}
                 // Another task has removed the object meanwhile.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io_error("read", &self.0.join(name))(e)),
+                Err(e) => return Err(Error::io_error_converter("read", &self.0.join(name))(e)),
             }
         }
         names.sort_unstable();
@@ -100,7 +101,7 @@ impl FolderStore {
         let path = self.0.join(name);
         match fs::remove_file(&path) {
             Err(e) if e.kind() == ErrorKind::NotFound => self.check_exists(),
-            removed => removed.map_err(Error::io_error("remove", &path)),
+            removed => removed.map_err(Error::io_error_converter("remove", &path)),
         }
     }
 
@@ -111,7 +112,7 @@ impl FolderStore {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 Err(Error::StoreMissing { location: self.0.display().to_string(), what: "folder" })
             }
-            found => found.map(drop).map_err(Error::io_error("read", &self.0)),
+            found => found.map(drop).map_err(Error::io_error_converter("read", &self.0)),
         }
     }
 }
@@ -120,7 +121,7 @@ impl FolderStore {
 fn open_file_if_exists(path: &Path) -> Result<Option<File>, Error> {
     match File::open(path) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        file => file.map(Some).map_err(Error::io_error("read", path)),
+        file => file.map(Some).map_err(Error::io_error_converter("read", path)),
     }
 }
 
@@ -157,7 +158,7 @@ impl FolderObject {
             // On a network file system, a file that another machine replaces is lost even for processes that have it
             // open.
             ErrorKind::StaleNetworkFileHandle => Error::Replaced { object: self.path.display().to_string() },
-            _ => Error::io_error("read", &self.path)(error),
+            _ => Error::io_error_converter("read", &self.path)(error),
         }
     }
 }

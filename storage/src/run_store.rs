@@ -51,9 +51,9 @@ impl RunStore {
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn create_folder(&self) -> Result<(), Error> {
+    pub fn create_store_folder(&self) -> Result<(), Error> {
         match &self.0 {
-            Backend::Folder(folder) => folder.create_folder(),
+            Backend::Folder(folder) => folder.create_store_folder(),
             Backend::Bucket(_) => Ok(()),
         }
     }
@@ -121,10 +121,10 @@ impl RunStore {
     ///
     /// # Errors
     /// The errors of [`RunStore::open_object_if_exists`].
-    pub fn object_names(&self) -> Result<Vec<String>, Error> {
+    pub fn list_object_names(&self) -> Result<Vec<String>, Error> {
         match &self.0 {
-            Backend::Folder(folder) => folder.object_names(),
-            Backend::Bucket(bucket) => bucket.object_names(),
+            Backend::Folder(folder) => folder.list_object_names(),
+            Backend::Bucket(bucket) => bucket.list_object_names(),
         }
     }
 
@@ -205,7 +205,7 @@ impl StoredObject {
     ///
     /// # Errors
     /// The errors of [`StoredObject::read_range`]; the scratch folder is full.
-    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
+    pub fn fetch_range_to_file(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
         self.check_range(&range)?;
         Ok(match &self.0 {
             FoundObject::Folder(found) => LocalObjectFile {
@@ -215,7 +215,7 @@ impl StoredObject {
             },
             FoundObject::Bucket(bucket, found) => {
                 let start = range.start;
-                let copy = bucket.fetch_range(found, range)?;
+                let copy = bucket.fetch_range_to_file(found, range)?;
                 LocalObjectFile {
                     path: copy.path().to_owned(),
                     object_offset: start,

@@ -196,17 +196,17 @@ impl StepOutput {
     }
 
     /// Returns the path or URL of the object, for messages.
-    pub fn path_or_url(&self) -> &str {
+    pub fn object_path_or_url(&self) -> &str {
         &self.name
     }
 
     /// Returns the resources that the task used.
-    pub fn cost(&self) -> &UnitCost {
+    pub fn task_cost(&self) -> &UnitCost {
         &self.trailer.cost
     }
 
     /// Returns the range of bytes of the data blocks, which is the part of the object before the value.
-    pub fn data_range(&self) -> Range<u64> {
+    pub fn data_blocks_range(&self) -> Range<u64> {
         0..self.trailer.value_range.start
     }
 
@@ -219,8 +219,8 @@ impl StepOutput {
     ///
     /// # Errors
     /// The bytes cannot be read, or the object has fewer.
-    pub fn fetch_range(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
-        Ok(self.object.fetch_range(range)?)
+    pub fn fetch_range_to_file(&self, range: Range<u64>) -> Result<LocalObjectFile, Error> {
+        Ok(self.object.fetch_range_to_file(range)?)
     }
 
     /// Reads the value. The bytes are read twice, first for the checksum and then to decode them, so that they are
@@ -232,7 +232,7 @@ impl StepOutput {
         let local = |source| Error::LocalFile { object: self.name.clone(), source };
         let damaged = |what| Error::Damaged { object: self.name.clone(), what };
         let Range { start, end } = self.trailer.value_range;
-        let fetched = self.fetch_range(start..end)?;
+        let fetched = self.fetch_range_to_file(start..end)?;
         let from = SeekFrom::Start(start - fetched.object_offset());
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(fetched.local_path()).map_err(local)?);
         file.seek(from).map_err(local)?;

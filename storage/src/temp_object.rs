@@ -32,7 +32,7 @@ impl TempObject {
     /// Creates an empty temporary file in `folder`, for the object `name`. Only this user may read or write it, also
     /// after it is published: objects contain reads of patients.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<TempObject, Error> {
-        let folder = folder.canonicalize().map_err(Error::io_error("write", folder))?;
+        let folder = folder.canonicalize().map_err(Error::io_error_converter("write", folder))?;
         let hidden = folder.join(format!(".{name}.{}-{:016x}.draft", std::process::id(), random_number()));
         let partial = PartialFile::create_private(&hidden)?;
         let path = partial.partial_path().unwrap_or(&hidden).to_path_buf();
@@ -68,7 +68,7 @@ impl TempObject {
     /// Writes the file to the disk (fsync), and calls `give_name`, which takes the hidden path and gives the file its
     /// final name.
     fn publish_with(self, target: &Path, give_name: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), Error> {
-        let refused = || Error::io_error("write", target);
+        let refused = || Error::io_error_converter("write", target);
         // Another program may have replaced the file, so open it again.
         File::open(&self.path).and_then(|file| file.sync_all()).map_err(refused())?;
         let _undivided = enter_critical_section();

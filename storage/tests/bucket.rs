@@ -58,8 +58,8 @@ fn is_completion(asked: &ReceivedRequest) -> bool {
 
 /// Publishes objects of many lengths and reads them with all functions; returns names and contents.
 fn tour(store: &RunStore) -> Vec<(String, Vec<u8>)> {
-    store.create_folder().unwrap();
-    assert!(store.object_names().unwrap().is_empty());
+    store.create_store_folder().unwrap();
+    assert!(store.list_object_names().unwrap().is_empty());
     let lengths = [0, 1, 1000, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 300_000, 6 * (64 << 10)];
     for (i, len) in lengths.into_iter().enumerate() {
         publish_bytes(store, &format!("object-{i}"), &noise(len, 99)).unwrap();
@@ -70,7 +70,7 @@ fn tour(store: &RunStore) -> Vec<(String, Vec<u8>)> {
     store.remove_object("gone").unwrap();
     assert!(store.open_object_if_exists("gone").unwrap().is_none());
     let mut got = Vec::new();
-    for name in store.object_names().unwrap() {
+    for name in store.list_object_names().unwrap() {
         let object = find_object(store, &name);
         let (len, third) = (object.len_bytes(), object.len_bytes() / 3);
         let whole = fetch_bytes(&object, 0..len).unwrap();
@@ -104,8 +104,8 @@ fn all_locations_give_the_same_bytes() {
     // Objects with other or longer prefixes are not listed.
     let root = RunStore::open_with_options("s3://same", setup.scratch.path(), &options(setup.proxy.port)).unwrap();
     publish_bytes(&root, "runs", b"x").unwrap();
-    assert_eq!(root.object_names().unwrap(), ["runs"]);
-    assert_eq!(setup.store.object_names().unwrap().len(), plain.len());
+    assert_eq!(root.list_object_names().unwrap(), ["runs"]);
+    assert_eq!(setup.store.list_object_names().unwrap().len(), plain.len());
     let asked = setup.proxy.received_requests();
     assert_eq!(asked.iter().filter(|asked| is_part(asked)).count(), 2 * (2 + 5 + 6));
     assert_eq!(asked.iter().filter(|asked| is_completion(asked)).count(), 2 * 3);
@@ -149,7 +149,7 @@ fn arrives(bucket: &'static str, fault: Fault) {
     assert_eq!(x.len_bytes(), bytes.len() as u64);
     assert_eq!(fetch_bytes(&x, 0..x.len_bytes()).unwrap(), bytes, "{fault:?}");
     assert_eq!(x.read_range(1..200_000).unwrap(), bytes[1..200_000], "{fault:?}");
-    assert_eq!(setup.store.object_names().unwrap(), ["small", "x"]);
+    assert_eq!(setup.store.list_object_names().unwrap(), ["small", "x"]);
     setup.store.remove_object("x").unwrap();
     assert!(setup.store.open_object_if_exists("x").unwrap().is_none());
     assert!(setup.is_clean());
@@ -191,7 +191,7 @@ fn a_failed_upload_keeps_the_older_object() {
     assert!(aborted);
     let x = find_object(&setup.store, "x");
     assert_eq!(fetch_bytes(&x, 0..x.len_bytes()).unwrap(), older);
-    assert_eq!(setup.store.object_names().unwrap(), ["x"]);
+    assert_eq!(setup.store.list_object_names().unwrap(), ["x"]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn lasting_faults_are_reported_with_object_and_attempts() {
         let begun = Instant::now();
         let error = match fault {
             Fault::Halve | Fault::Cut => x.read_range(0..64 << 10).unwrap_err(),
-            _ => x.fetch_range(0..x.len_bytes()).map(drop).unwrap_err(),
+            _ => x.fetch_range_to_file(0..x.len_bytes()).map(drop).unwrap_err(),
         };
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         let message = error.to_string();
@@ -231,7 +231,7 @@ fn lasting_faults_are_reported_with_object_and_attempts() {
     let message = [
         setup.store.open_object_if_exists("x").map(drop).unwrap_err().to_string(),
         setup.store.remove_object("x").unwrap_err().to_string(),
-        setup.store.object_names().unwrap_err().to_string(),
+        setup.store.list_object_names().unwrap_err().to_string(),
         publish_bytes(&setup.store, "x", b"x").unwrap_err().to_string(),
     ];
     let url = setup.url("x");
@@ -265,7 +265,7 @@ fn removed_replaced_and_truncated_objects_are_reported() {
     };
     let url = setup.url("x");
     let message = |x: &genuma_storage::StoredObject| {
-        let of_fetch = x.fetch_range(0..x.len_bytes()).map(drop).unwrap_err().to_string();
+        let of_fetch = x.fetch_range_to_file(0..x.len_bytes()).map(drop).unwrap_err().to_string();
         assert_eq!(x.read_range(150_000..200_000).unwrap_err().to_string(), of_fetch);
         assert!(setup.is_clean());
         of_fetch
@@ -304,7 +304,7 @@ fn a_missing_bucket_is_distinguished_from_a_missing_object() {
     let store = RunStore::open_with_options("s3://not-there/runs", scratch, &options(setup.server.port)).unwrap();
     let results = [
         store.open_object_if_exists("x").map(drop),
-        store.object_names().map(drop),
+        store.list_object_names().map(drop),
         publish_bytes(&store, "x", b"x"),
         publish_bytes(&store, "x", &noise(200_000, 1)),
     ];
@@ -378,7 +378,7 @@ fn a_run_store_is_used_by_many_threads() {
     assert!(setup.is_clean());
     let x = find_object(&setup.store, "x");
     // The local copy outlives run store and object handle, and is removed when it is dropped.
-    let kept = x.fetch_range(10..20).unwrap();
+    let kept = x.fetch_range_to_file(10..20).unwrap();
     assert_eq!((kept.object_offset(), fs::metadata(kept.local_path()).unwrap().len()), (10, 10));
     let Setup { store, scratch, .. } = setup;
     drop((store, x));
@@ -393,6 +393,6 @@ fn keys_start_with_the_prefix() {
     publish_bytes(&setup.store, "a=1+b_2.x-y", b"x").unwrap();
     let answer = plain(setup.server.port, "GET", "/keys?list-type=2");
     assert!(answer.contains("<Key>runs/1/a=1+b_2.x-y</Key>"), "{answer}");
-    assert_eq!(setup.store.object_names().unwrap(), ["a=1+b_2.x-y"]);
+    assert_eq!(setup.store.list_object_names().unwrap(), ["a=1+b_2.x-y"]);
     assert_eq!(find_object(&setup.store, "a=1+b_2.x-y").read_range(0..1).unwrap(), b"x");
 }

@@ -19,8 +19,8 @@ fn objects_appear_complete_under_their_names() {
     let place = folder.path().join("a/b");
     let store = store(&place);
     assert_eq!(store.to_string(), place.to_str().unwrap());
-    store.create_folder().unwrap();
-    store.create_folder().unwrap();
+    store.create_store_folder().unwrap();
+    store.create_store_folder().unwrap();
     assert!(store.open_object_if_exists("x").unwrap().is_none());
     let temp_object = store.create_temp_object("x").unwrap();
     assert_eq!(temp_object.path().parent(), Some(&*place.canonicalize().unwrap()));
@@ -28,12 +28,12 @@ fn objects_appear_complete_under_their_names() {
     assert_eq!(fs::metadata(temp_object.path()).unwrap().permissions().mode() & 0o777, 0o600);
     fs::write(temp_object.path(), b"one").unwrap();
     assert!(store.open_object_if_exists("x").unwrap().is_none());
-    assert!(store.object_names().unwrap().is_empty());
+    assert!(store.list_object_names().unwrap().is_empty());
     store.publish(temp_object, "x").unwrap();
     publish_bytes(&store, "w", b"").unwrap();
     publish_bytes(&store, "x", b"three").unwrap();
     assert_eq!(names(&place), ["w", "x"]);
-    assert_eq!(store.object_names().unwrap(), ["w", "x"]);
+    assert_eq!(store.list_object_names().unwrap(), ["w", "x"]);
     let x = find_object(&store, "x");
     assert_eq!((x.len_bytes(), x.has_no_bytes(), x.read_range(1..4).unwrap()), (5, false, b"hre".to_vec()));
     assert_eq!(x.to_string(), place.join("x").to_str().unwrap());
@@ -54,7 +54,7 @@ fn a_replaced_object_stays_readable() {
     let (old, new) = (noise(100_000, 1), noise(50_000, 2));
     publish_bytes(&store, "x", &old).unwrap();
     let was = find_object(&store, "x");
-    let before = was.fetch_range(0..was.len_bytes()).unwrap();
+    let before = was.fetch_range_to_file(0..was.len_bytes()).unwrap();
     publish_bytes(&store, "x", &new).unwrap();
     let is = find_object(&store, "x");
     assert_ne!(was.object_version(), is.object_version());
@@ -99,7 +99,7 @@ fn temp_objects_are_removed_on_drop_and_are_not_listed() {
     assert_ne!(temp_objects[0].path(), temp_objects[1].path());
     assert_eq!(names(folder.path()).len(), 2);
     assert!(names(folder.path()).iter().all(|name| name.starts_with('.')));
-    assert!(store.object_names().unwrap().is_empty());
+    assert!(store.list_object_names().unwrap().is_empty());
     drop(temp_objects);
     assert!(names(folder.path()).is_empty());
 
@@ -119,7 +119,7 @@ fn temp_objects_are_removed_on_drop_and_are_not_listed() {
     fs::remove_file(temp_object.path()).unwrap();
     store.publish(temp_object, "y").unwrap_err();
     assert_eq!(names(folder.path()), ["taken", "x"]);
-    assert_eq!(store.object_names().unwrap(), ["x"]);
+    assert_eq!(store.list_object_names().unwrap(), ["x"]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn errors_are_reported() {
     let message = |store: &RunStore| {
         [
             store.open_object_if_exists("x").map(drop),
-            store.object_names().map(drop),
+            store.list_object_names().map(drop),
             store.remove_object("x"),
             store.create_temp_object("x").map(drop),
         ]
@@ -152,14 +152,14 @@ fn errors_are_reported() {
         format!("{path}: bytes 2..6 were requested, but the object has 5")
     );
     let turned = std::ops::Range { start: 3, end: 2 };
-    assert!(matches!(x.fetch_range(turned), Err(Error::OutOfRange { .. })));
+    assert!(matches!(x.fetch_range_to_file(turned), Err(Error::OutOfRange { .. })));
     // Truncated in place, which no run store does.
     File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
     let cut = format!(
         "{path} is truncated: it had 5 bytes when it was found and has 3 now; run the step that makes it again (genuma step RUN STEP NUMBER --again)"
     );
     assert_eq!(x.read_range(2..5).unwrap_err().to_string(), cut);
-    assert_eq!(x.fetch_range(0..5).unwrap_err().to_string(), cut);
+    assert_eq!(x.fetch_range_to_file(0..5).unwrap_err().to_string(), cut);
     assert_eq!(x.read_range(0..3).unwrap(), b"123");
     fs::create_dir(folder.path().join("d")).unwrap();
     assert!(store.open_object_if_exists("d").unwrap_err().to_string().ends_with("not a file"));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_reads::{
     AlignedInput, AlignedOptions, BatchLimits, Error, FileFault, ReadBatch, ReadRef, ReadStream, StreamLane,
-    without_empty_lanes,
+    leave_out_empty_stream_lanes,
 };
 
 use crate::invocation::{Invocation, OutputFormat, ReadDependence, ReadFiles, ReadInputMode};
@@ -48,7 +48,7 @@ pub(crate) fn lanes_of_read_files(reads: &ReadFiles, aligned: &AlignedOptions) -
         ReadFiles::Paired(files) => files.iter().cloned().map(|[one, two]| StreamLane::Pair(one, two)).collect(),
         ReadFiles::Interleaved(files) => each(files, true, StreamLane::Interleaved)?,
     };
-    without_empty_lanes(lanes)
+    leave_out_empty_stream_lanes(lanes)
 }
 
 /// Returns the names of the read files as words of a command line: one word, or one each for read 1 and read 2. Lanes
@@ -363,7 +363,7 @@ impl BatchCutter {
         if self.accepts_only_pairs && !reads.is_paired {
             return Some(FileFault::UnpairedRead { name: name(reads.read(0)) });
         }
-        let read = reads.iter().find(|read| self.writes_sam && read.is_like_sam_header())?;
+        let read = reads.iter().find(|read| self.writes_sam && read.name_looks_like_sam_header())?;
         Some(FileFault::NameBeginsWithAt(name(read)))
     }
 

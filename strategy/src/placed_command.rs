@@ -10,7 +10,7 @@ use std::time::Instant;
 use genuma_machine::placement::{MemoryPolicy, ScopedMemoryPolicy, pin};
 use genuma_work::cost::measure_process_cost;
 use genuma_work::counters::{ChildCounters, RunCounterRecorder, wait_for_child};
-use genuma_work::signals::{forward_signals_to, stop_forwarding_signals};
+use genuma_work::signals::{forward_signals_to_child, stop_forwarding_signals};
 
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{StartError, kill_process_when_parent_thread_ends, wait_for_exit_without_reaping};
@@ -99,7 +99,7 @@ impl PlacedCommand {
             reads: None,
             exit_code: Some(status.code().or(status.signal().map(|n| EXIT_CODE_OF_SIGNAL + n)).unwrap_or(1)),
             wall_s: start.elapsed().as_secs_f64(),
-            instances_cpu_s: usage.cpu_s(),
+            instances_cpu_s: usage.total_cpu_s(),
             own_cpu_s: measure_process_cost().cpu_s - before.cpu_s,
             instances: vec![InstanceSummary {
                 cpus: cpu_slot.cpus.to_string(),
@@ -126,7 +126,7 @@ impl PlacedCommand {
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
         let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
         let child = command.spawn().map_err(|source| self.start_error(source))?;
-        forward_signals_to(child.id());
+        forward_signals_to_child(child.id());
         Ok(child)
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use genuma_reads::{
     AlignedOptions, BatchLimits, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
-    StreamLane, StreamOptions, sample_compression_ratio,
+    StreamLane, StreamOptions, sample_file_bytes_per_text_byte,
 };
 
 use crate::batching::lanes_of_read_files;
@@ -82,7 +82,7 @@ impl ReadSample {
         let options = StreamOptions {
             uses_whole_header_as_name: true,
             batches_ahead: 1,
-            ..StreamOptions::new(BatchLimits::with_num_reads(READS_PER_BATCH))
+            ..StreamOptions::new(BatchLimits::with_reads_per_batch(READS_PER_BATCH))
         };
         let mut stream = ReadStream::open(&lanes, options)?;
         let two = matches!(reads, ReadFiles::Paired(_));
@@ -105,7 +105,7 @@ impl ReadSample {
             true => taken as f64,
             false if lanes.iter().any(|lane| matches!(lane, StreamLane::Aligned(_))) => {
                 let lanes: Vec<Lane> = lanes.iter().map(to_lane).collect();
-                (ReadEstimate::estimate_lanes(&lanes)?.reads as f64).max(taken as f64)
+                (ReadEstimate::estimate_reads_of_lanes(&lanes)?.reads as f64).max(taken as f64)
             }
             false => {
                 // I/O error ignored: an estimate of files that were read before.
@@ -113,7 +113,7 @@ impl ReadSample {
                 let first = &paths[..whole.files.len().min(paths.len())];
                 let each = whole.bytes / first.len().max(1) as u64;
                 let packed: Result<Vec<f64>, _> =
-                    first.iter().map(|path| sample_compression_ratio(path, each)).collect();
+                    first.iter().map(|path| sample_file_bytes_per_text_byte(path, each)).collect();
                 let packing = packed?.iter().sum::<f64>() / first.len().max(1) as f64;
                 (taken as f64 * sizes as f64 / (whole.bytes as f64 * packing).max(1.0)).max(taken as f64)
             }
@@ -133,7 +133,7 @@ impl ReadSample {
     }
 }
 
-/// Converts a lane to the type that [`ReadEstimate::estimate_lanes`] takes.
+/// Converts a lane to the type that [`ReadEstimate::estimate_reads_of_lanes`] takes.
 fn to_lane(lane: &StreamLane) -> Lane {
     let files = match lane.clone() {
         StreamLane::Single(file) => LaneFiles::Single(file),
@@ -206,7 +206,7 @@ impl SampleFiles {
         let two = self.files.len() == 2;
         let all = if two { ReadFiles::Paired(Vec::new()) } else { ReadFiles::Single(Vec::new()) };
         let all = whole.as_read_files(&all);
-        let cut = BatchLimits::with_num_reads(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
+        let cut = BatchLimits::with_reads_per_batch(wanted.clamp(2, READS_PER_BATCH as u64) as usize);
         let options = StreamOptions { uses_whole_header_as_name: true, ..StreamOptions::new(cut) };
         let mut stream = ReadStream::open(&lanes_of_read_files(&all, &AlignedOptions::default())?, options)?;
         let (mut batch, mut reads) = (ReadBatch::new(), 0);

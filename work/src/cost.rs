@@ -54,7 +54,11 @@ pub fn measure_process_cost() -> ProcessCost {
 /// Measures the same as [`measure_process_cost`], with getrusage(2), for systems where `/proc` is not mounted.
 fn rusage_cost() -> ProcessCost {
     let own = rusage::usage_of_this_process();
-    ProcessCost { cpu_s: own.cpu_s(), children_cpu_s: rusage::children_cpu_s(), peak_bytes: own.max_resident_bytes }
+    ProcessCost {
+        cpu_s: own.total_cpu_s(),
+        children_cpu_s: rusage::measure_children_cpu_s(),
+        peak_bytes: own.max_resident_bytes,
+    }
 }
 
 /// Measures the cost of one unit, from `start` to `stop`.

@@ -18,7 +18,7 @@ use crate::rusage;
 pub use crate::rusage::{ResourceUsage, wait_for_child};
 use perf_events::{CountedProcesses, PerfCounts, PerfEvents};
 pub use proc_files::NumaBalancingCounters;
-use proc_files::{VmstatSnapshot, disk_wait_missing_reason};
+use proc_files::{VmstatSnapshot, explain_missing_disk_wait};
 use sampler::{ProcSampler, ProcSamples};
 
 /// Value of a kernel counter, with a note if the value is missing, may be too small, or is estimated.
@@ -34,17 +34,17 @@ pub struct CounterValue {
 
 impl CounterValue {
     /// Creates a value that the kernel reports exactly.
-    pub fn exact_value(value: u64) -> CounterValue {
+    pub fn with_exact_value(value: u64) -> CounterValue {
         CounterValue { value: Some(value), at_least: false, note: None }
     }
 
     /// Creates a lower bound of the true value. `note` is the reason why the value may be too small.
-    pub fn lower_bound_value(value: u64, note: impl Into<String>) -> CounterValue {
+    pub fn with_lower_bound_and_reason(value: u64, note: impl Into<String>) -> CounterValue {
         CounterValue { value: Some(value), at_least: true, note: Some(note.into()) }
     }
 
     /// Creates a missing value. `note` is the reason why it is missing.
-    pub fn missing_value(note: impl Into<String>) -> CounterValue {
+    pub fn missing_with_reason(note: impl Into<String>) -> CounterValue {
         CounterValue { value: None, at_least: false, note: Some(note.into()) }
     }
 
@@ -103,7 +103,7 @@ pub struct ProcessCounters {
 /// Whether some counters must come from samples of the threads: CPU migrations if there is no perf event for them, and
 /// time waited for disks if the kernel measures it.
 fn needs_thread_samples(perf: &PerfEvents) -> bool {
-    !perf.counts_migrations() || disk_wait_missing_reason().is_none()
+    !perf.counts_thread_migrations() || explain_missing_disk_wait().is_none()
 }
 
 /// Note of counters that come from samples of the threads in `/proc`.
@@ -112,20 +112,20 @@ const SAMPLED_THREADS: &str = "from samples of /proc, which miss threads that en
 impl ProcessCounters {
     fn new(usage: ResourceUsage, perf: PerfCounts, samples: ProcSamples) -> ProcessCounters {
         let disk = |bytes: u64| match fs::exists("/proc/self/io") {
-            Ok(true) => CounterValue::exact_value(bytes),
-            _ => CounterValue::missing_value("the kernel does not account for disk access (no /proc/self/io)"),
+            Ok(true) => CounterValue::with_exact_value(bytes),
+            _ => CounterValue::missing_with_reason("the kernel does not account for disk access (no /proc/self/io)"),
         };
         let PerfCounts { cycles, instructions, llc_misses, remote_loads, cpu_migrations } = perf;
         ProcessCounters {
             user_cpu_s: usage.user_cpu_s,
             system_cpu_s: usage.system_cpu_s,
-            max_resident_bytes: CounterValue::exact_value(usage.max_resident_bytes),
+            max_resident_bytes: CounterValue::with_exact_value(usage.max_resident_bytes),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             // Exact by perf events; otherwise what the samples saw.
-            cpu_migrations: match (cpu_migrations.value, samples.migrations()) {
-                (None, Ok(sampled)) => CounterValue::lower_bound_value(sampled, SAMPLED_THREADS),
-                (None, Err(why)) => CounterValue::missing_value(format!(
+            cpu_migrations: match (cpu_migrations.value, samples.num_thread_migrations()) {
+                (None, Ok(sampled)) => CounterValue::with_lower_bound_and_reason(sampled, SAMPLED_THREADS),
+                (None, Err(why)) => CounterValue::missing_with_reason(format!(
                     "{}; {why}",
                     cpu_migrations.note.as_deref().unwrap_or_default()
                 )),
@@ -136,8 +136,8 @@ impl ProcessCounters {
             disk_read_bytes: disk(usage.disk_read_bytes),
             disk_write_bytes: disk(usage.disk_write_bytes),
             disk_wait_ms: match samples.disk_wait_ms() {
-                Ok(waited) => CounterValue::lower_bound_value(waited, SAMPLED_THREADS),
-                Err(why) => CounterValue::missing_value(why),
+                Ok(waited) => CounterValue::with_lower_bound_and_reason(waited, SAMPLED_THREADS),
+                Err(why) => CounterValue::missing_with_reason(why),
             },
             cycles,
             instructions,
@@ -159,7 +159,7 @@ impl ProcessCounters {
     /// Adds the counters of a later process of the same instance: sums of counts and times, the larger of two peaks,
     /// and the resident memory by node of the process that had more of it.
     #[must_use]
-    pub fn add_later_process(self, later: ProcessCounters) -> ProcessCounters {
+    pub fn add_counters_of_later_process(self, later: ProcessCounters) -> ProcessCounters {
         let total = |by_node: &BTreeMap<u32, u64>| by_node.values().sum::<u64>();
         let (resident, missing_value) = match total(&self.resident_bytes_by_node) > total(&later.resident_bytes_by_node)
         {
@@ -216,12 +216,12 @@ impl ChildCounters {
     pub fn finish(self, usage: ResourceUsage) -> ProcessCounters {
         let samples = self.sampler.map(ProcSampler::finish).unwrap_or_default();
         let (own, sampled) = (self.own_peak_bytes, samples.peak_bytes);
-        let mut counters = ProcessCounters::new(usage, self.perf.read(), samples);
+        let mut counters = ProcessCounters::new(usage, self.perf.read_and_close(), samples);
         if usage.max_resident_bytes <= own {
             let why = "less than genuma itself had when it started the process, so from samples of /proc";
             counters.max_resident_bytes = match sampled {
-                Some(bytes) => CounterValue::lower_bound_value(bytes, why),
-                None => CounterValue::missing_value(
+                Some(bytes) => CounterValue::with_lower_bound_and_reason(bytes, why),
+                None => CounterValue::missing_with_reason(
                     "the process ended before the first sample, and had less memory than genuma",
                 ),
             };
@@ -252,7 +252,7 @@ impl OwnCounters {
         let samples = self.sampler.finish();
         let usage =
             ResourceUsage { max_resident_bytes: measure_process_cost().peak_bytes, ..rusage::usage_of_this_process() };
-        ProcessCounters::new(usage, self.perf.read(), samples)
+        ProcessCounters::new(usage, self.perf.read_and_close(), samples)
     }
 }
 

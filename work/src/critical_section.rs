@@ -23,23 +23,23 @@ fn wait_while(unwanted: impl FnMut(&mut CriticalSections) -> bool) -> MutexGuard
 }
 
 /// Waits until no thread is in a critical section. From then on no thread can enter a critical section.
-pub(crate) fn wait_and_close() {
+pub(crate) fn wait_and_close_critical_sections() {
     wait_while(|sections| sections.active > 0).closed = true;
 }
 
 /// Guard of a critical section; dropping it leaves the section.
 #[derive(Debug)]
-pub struct CriticalSection(());
+pub struct CriticalSectionGuard(());
 
 /// Enters a critical section: until the returned guard is dropped, a signal does not end the process. Use it for steps
 /// that must happen together or not at all. Critical sections may be nested. After a signal this function blocks for
 /// ever, because the process ends.
-pub fn enter_critical_section() -> CriticalSection {
+pub fn enter_critical_section() -> CriticalSectionGuard {
     wait_while(|sections| sections.closed).active += 1;
-    CriticalSection(())
+    CriticalSectionGuard(())
 }
 
-impl Drop for CriticalSection {
+impl Drop for CriticalSectionGuard {
     fn drop(&mut self) {
         lock_sections().active -= 1;
         SECTIONS_CHANGED.notify_all();

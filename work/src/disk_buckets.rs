@@ -81,12 +81,12 @@ impl DiskBuckets {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(
+    pub fn open_object_copy(
         contents: &'static str,
         file: &LocalCopyOfObjectRange<'_>,
         buckets: Vec<DiskBucketLocation>,
     ) -> Result<DiskBuckets, Error> {
-        Ok(DiskBuckets::with_spill_file(SpillFile::open_object(contents, file)?, buckets.into_iter()))
+        Ok(DiskBuckets::with_spill_file(SpillFile::open_object_copy(contents, file)?, buckets.into_iter()))
     }
 
     fn with_spill_file(spill: SpillFile, buckets: impl Iterator<Item = DiskBucketLocation>) -> DiskBuckets {

@@ -96,7 +96,7 @@ impl WorkFolder {
 
     /// Removes all files of genuma except those from which a later run can resume. Returns whether such files were
     /// kept. See [`keep_only_resumable_files`].
-    pub fn keep_only_resumable(self) -> bool {
+    pub fn close_keeping_resumable_files(self) -> bool {
         keep_only_resumable_files(&self.path)
     }
 }
@@ -145,7 +145,7 @@ pub fn keep_only_resumable_files(path: &Path) -> bool {
 }
 
 /// Returns a message for the user: which folder keeps the results of finished units, and how to resume from it.
-pub fn resume_hint(path: &Path) -> String {
+pub fn format_resume_hint(path: &Path) -> String {
     format!(
         "the results of finished units are kept in {}: run the same command with --resume to continue",
         path.display()
@@ -154,7 +154,7 @@ pub fn resume_hint(path: &Path) -> String {
 
 /// Returns a message for the user after a run that withheld its results: which folder keeps the results of finished
 /// units, and how to continue.
-pub fn withheld_results_hint(path: &Path) -> String {
+pub fn format_withheld_results_hint(path: &Path) -> String {
     format!(
         "the results of finished units are kept in {}: after correcting the cause start again; to write these results \
          nevertheless, run the same command with --resume --force",
@@ -166,7 +166,7 @@ pub fn withheld_results_hint(path: &Path) -> String {
 ///
 /// # Errors
 /// Another run holds the lock, or a system call failed.
-pub fn remove_interrupted_run(path: &Path) -> Result<(), Error> {
+pub fn remove_folder_of_interrupted_run(path: &Path) -> Result<(), Error> {
     let io_error = |source| Error::Io { path: path.to_path_buf(), source };
     if path.join(LOCK_FILE).try_exists().map_err(io_error)? {
         WorkFolder::open(path, false)?.remove();
@@ -260,7 +260,7 @@ mod tests {
         for name in ["count.unit", "count.bins", "read.bins", "reads.bins", ".recruit.unit.partial", "reference.fa"] {
             fs::write(path.join(name), "x").unwrap();
         }
-        assert!(work.keep_only_resumable());
+        assert!(work.close_keeping_resumable_files());
         let left = |path| {
             let mut names = file_names(path).unwrap();
             names.sort();
@@ -273,16 +273,16 @@ mod tests {
         assert_eq!(left(&path), stays);
         let work = WorkFolder::open(&path, false).unwrap();
         assert_eq!(left(&path), [LOCK_FILE]);
-        assert!(!work.keep_only_resumable());
+        assert!(!work.close_keeping_resumable_files());
         assert!(!path.exists());
 
         drop(WorkFolder::open(&path, true).unwrap());
-        remove_interrupted_run(&path).unwrap();
+        remove_folder_of_interrupted_run(&path).unwrap();
         assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis.tex"), "x").unwrap();
         assert!(error_text(WorkFolder::open(&path, false)).contains("holds other files"));
-        remove_interrupted_run(&path).unwrap();
+        remove_folder_of_interrupted_run(&path).unwrap();
         assert_eq!(left(&path), ["thesis.tex"]);
     }
 

@@ -20,9 +20,9 @@ struct SectionState<S> {
 
 /// A guard that closes the section if the thread that owns the guard panics, so that no other thread waits for ever.
 #[derive(Debug)]
-pub struct PanicGuard<'t, S>(&'t OrderedSection<S>);
+pub struct CloseOnPanicGuard<'t, S>(&'t OrderedSection<S>);
 
-impl<S> Drop for PanicGuard<'_, S> {
+impl<S> Drop for CloseOnPanicGuard<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.close();
@@ -42,14 +42,14 @@ impl<S> OrderedSection<S> {
 
     /// Returns a guard that closes the section if the thread that owns the guard panics. Every thread that uses the
     /// section must hold such a guard.
-    pub fn close_on_panic(&self) -> PanicGuard<'_, S> {
-        PanicGuard(self)
+    pub fn close_on_panic(&self) -> CloseOnPanicGuard<'_, S> {
+        CloseOnPanicGuard(self)
     }
 
     /// Waits until all lower numbers have executed the section, then calls `work`. Each number must execute the
     /// section exactly once, and a thread with a lower number must not wait for a thread that waits here. Returns the
     /// result of `work`; `None` if the section was closed.
-    pub fn run<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
+    pub fn run_in_turn<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         self.run_then(number, Some(number + 1), work)
     }
 
@@ -67,8 +67,8 @@ impl<S> OrderedSection<S> {
         Some(result)
     }
 
-    /// Like [`OrderedSection::run`], but closes the section afterwards: threads that wait get `None`.
-    pub fn run_and_close<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
+    /// Like [`OrderedSection::run_in_turn`], but closes the section afterwards: threads that wait get `None`.
+    pub fn run_in_turn_and_close<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         self.run_then(number, None, work)
     }
 
@@ -97,8 +97,8 @@ mod tests {
             loop {
                 let number = number.fetch_add(1, Relaxed);
                 let go_on = match number {
-                    500 => section.run_and_close(number, |seen| seen.push(number)),
-                    _ => section.run(number, |seen| seen.push(number)),
+                    500 => section.run_in_turn_and_close(number, |seen| seen.push(number)),
+                    _ => section.run_in_turn(number, |seen| seen.push(number)),
                 };
                 if go_on.is_none() || number == 500 {
                     break;
@@ -113,10 +113,10 @@ mod tests {
     fn a_panic_releases_waiting_threads() {
         let section = OrderedSection::new(());
         thread::scope(|scope| {
-            let waiting = scope.spawn(|| section.run(1, |()| ()));
+            let waiting = scope.spawn(|| section.run_in_turn(1, |()| ()));
             let panicking = scope.spawn(|| {
                 let _watch = section.close_on_panic();
-                section.run(0, |()| panic!("as it should"))
+                section.run_in_turn(0, |()| panic!("as it should"))
             });
             assert!(panicking.join().is_err());
             assert!(waiting.join().expect("no panic").is_none());

@@ -73,7 +73,7 @@ fn lock_partial_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 /// Removes the partial files of this process; called when the process ends on a signal without dropping its values.
 /// None of these files can be published afterwards.
-pub(crate) fn remove_partial_files() {
+pub(crate) fn remove_partial_files_of_process() {
     for partial in std::mem::take(&mut *lock_partial_files()) {
         // The process is about to end, so a failure cannot be reported.
         let _ = fs::remove_file(partial);
@@ -403,7 +403,7 @@ impl AtomicFileSet {
 
     /// Registers a file to be removed when the set is published, because it belongs to the results that the set
     /// replaces.
-    pub fn remove_on_publish(&mut self, path: impl Into<PathBuf>) {
+    pub fn remove_file_on_publish(&mut self, path: impl Into<PathBuf>) {
         self.stale.push(path.into());
     }
 

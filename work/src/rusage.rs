@@ -51,7 +51,7 @@ impl ResourceUsage {
     }
 
     /// CPU time in user mode and in the kernel, s.
-    pub fn cpu_s(&self) -> f64 {
+    pub fn total_cpu_s(&self) -> f64 {
         self.user_cpu_s + self.system_cpu_s
     }
 }
@@ -74,8 +74,8 @@ pub(crate) fn usage_of_this_process() -> ResourceUsage {
 }
 
 /// CPU time in seconds of terminated child processes that this process has waited for.
-pub(crate) fn children_cpu_s() -> f64 {
-    get_rusage(libc::RUSAGE_CHILDREN).cpu_s()
+pub(crate) fn measure_children_cpu_s() -> f64 {
+    get_rusage(libc::RUSAGE_CHILDREN).total_cpu_s()
 }
 
 /// Waits until the child process `id` ends. Returns its exit status and the resources used by the child and by those of

@@ -16,16 +16,16 @@ use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::exit;
 
 use crate::critical_section;
-pub use crate::critical_section::{CriticalSection, enter_critical_section};
-use crate::publish::remove_partial_files;
+pub use crate::critical_section::{CriticalSectionGuard, enter_critical_section};
+use crate::publish::remove_partial_files_of_process;
 
 /// Function that runs when a signal or a fatal failure ends the process. Returns a message for the user, if any.
-type InterruptHandler = Box<dyn FnOnce() -> Option<String> + Send>;
+type TerminationHandler = Box<dyn FnOnce() -> Option<String> + Send>;
 
 /// Maximum time to wait for the signal thread to clean up before [`exit_after_failure`] exits anyway.
 const CLEANUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-static INTERRUPT_HANDLER: Mutex<Option<InterruptHandler>> = Mutex::new(None);
+static TERMINATION_HANDLER: Mutex<Option<TerminationHandler>> = Mutex::new(None);
 /// Child process that gets the signals which would otherwise end this process; `None` without such a child.
 static FORWARD_TO: Mutex<Option<Pid>> = Mutex::new(None);
 /// Handle of the thread that waits for signals. Closing it makes that thread clean up and end the process.
@@ -33,7 +33,7 @@ static SIGNAL_THREAD: OnceLock<Handle> = OnceLock::new();
 
 /// Passes signals on to the process `child` from now on, until [`stop_forwarding_signals`] is called. Meanwhile signals
 /// do not end this process; it is to end when the child ends.
-pub fn forward_signals_to(child: u32) {
+pub fn forward_signals_to_child(child: u32) {
     *lock(&FORWARD_TO) = Pid::from_raw(child as i32);
 }
 
@@ -85,9 +85,9 @@ pub fn start_signal_thread() -> io::Result<()> {
         drop(sender);
         // `None` if the handle was closed after a failure, which has already printed its error.
         let signal = signals.forever().find(|&signal| !forward_signal(signal));
-        critical_section::wait_and_close();
-        remove_partial_files();
-        let message = lock(&INTERRUPT_HANDLER).take().and_then(|handler| handler());
+        critical_section::wait_and_close_critical_sections();
+        remove_partial_files_of_process();
+        let message = lock(&TERMINATION_HANDLER).take().and_then(|handler| handler());
         match (signal, message) {
             (Some(_), message) => {
                 tracing::warn!("interrupted{}", message.map_or_else(String::new, |message| format!("; {message}")));
@@ -138,6 +138,6 @@ pub fn exit_after_failure(print_error: impl FnOnce()) -> ! {
 
 /// Sets the function that runs on a signal, or after a fatal failure, before the process ends; `None` removes it. The
 /// function must not enter a critical section.
-pub fn set_termination_handler(handler: Option<InterruptHandler>) {
-    *lock(&INTERRUPT_HANDLER) = handler;
+pub fn set_termination_handler(handler: Option<TerminationHandler>) {
+    *lock(&TERMINATION_HANDLER) = handler;
 }

@@ -176,7 +176,7 @@ impl SpillFile {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(contents: &'static str, file: &LocalCopyOfObjectRange<'_>) -> Result<SpillFile, Error> {
+    pub fn open_object_copy(contents: &'static str, file: &LocalCopyOfObjectRange<'_>) -> Result<SpillFile, Error> {
         let spill = SpillFile::with_name(SpillFileLabel { contents, location: Location::Object(file.name.to_owned()) });
         let opened = File::open(file.path).map_err(spill.io_error("read"))?;
         Ok(SpillFile { file: OnceLock::from(opened), first_offset: file.object_offset, ..spill })
@@ -212,7 +212,7 @@ impl SpillFile {
     }
 
     /// Maximum size of the file so far in bytes, including freed blocks.
-    pub fn peak_bytes(&self) -> u64 {
+    pub fn peak_file_bytes(&self) -> u64 {
         self.file_bytes.load(Relaxed)
     }
 
@@ -246,18 +246,18 @@ impl SpillFile {
         let file = self.file_or_create().map_err(self.io_error("read"))?;
         into.resize(block.len as usize, 0);
         let Some(offset_in_file) = block.offset.checked_sub(self.first_offset) else {
-            return Err(self.damaged_error(block));
+            return Err(self.damaged_block_error(block));
         };
         match file.read_exact_at(into, offset_in_file) {
             Ok(()) if XxHash3_64::oneshot(into) == block.checksum => Ok(()),
             // A file that ends before the block ends is damaged, too.
             Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.io_error("read")(e)),
-            _ => Err(self.damaged_error(block)),
+            _ => Err(self.damaged_block_error(block)),
         }
     }
 
     /// Creates the error for a block whose bytes differ from those that were written.
-    pub fn damaged_error(&self, block: &SpillBlock) -> Error {
+    pub fn damaged_block_error(&self, block: &SpillBlock) -> Error {
         Error::Damaged { file: self.name.clone(), offset: block.offset, len: block.len as usize }
     }
 
@@ -267,7 +267,7 @@ impl SpillFile {
     }
 
     /// Releases the disk space of a block (fallocate with FALLOC_FL_PUNCH_HOLE). Its contents are lost.
-    pub fn punch_hole(&self, block: SpillBlock) {
+    pub fn punch_hole_at_block(&self, block: SpillBlock) {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if let Some(file) = self.file.get() {
             // Some file systems do not support this; then the space is released with the file.
@@ -276,7 +276,7 @@ impl SpillFile {
     }
 
     /// Releases all disk space of the file, which must not be read afterwards.
-    pub fn release_disk_space(&self) {
+    pub fn release_all_disk_space(&self) {
         if let Some(file) = self.file.get() {
             // If truncation fails, the space is released when the file is closed.
             let _ = file.set_len(0);
@@ -352,7 +352,7 @@ mod tests {
             spill.read_block(&piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte; 3000]);
         }
-        assert_eq!((spill.peak_bytes(), spill.written_bytes()), (8192, 9000));
+        assert_eq!((spill.peak_file_bytes(), spill.written_bytes()), (8192, 9000));
         let nothing = SpillFile::create_unnamed("k-mer", Path::new("/no/such")).with_max_bytes(0);
         assert!(matches!(nothing.write_block(b"bytes", 5), Err(Error::Full { max_bytes: 0, .. })));
     }
@@ -392,7 +392,7 @@ mod tests {
         for (byte, piece) in pieces.iter().enumerate().rev() {
             spill.read_block(piece, &mut buffer).unwrap();
             assert_eq!(buffer, [byte as u8; 5000]);
-            spill.punch_hole(*piece);
+            spill.punch_hole_at_block(*piece);
         }
         assert_eq!(spill.written_bytes(), 9 * 5000);
     }

@@ -112,7 +112,7 @@ impl TimelineRecorder {
     }
 
     /// Takes a sample and returns the timeline up to now.
-    pub fn timeline(&self) -> Timeline {
+    pub fn timeline_until_now(&self) -> Timeline {
         let mut state = lock_state(&self.state);
         state.take_sample();
         state.timeline.clone()
@@ -164,7 +164,7 @@ fn drop_every_other(samples: &mut Vec<UsageSample>, max_samples: usize) -> bool 
 }
 
 /// Resident memory of this process in bytes (`VmRSS`, proc_pid_status(5)); `None` where `/proc` is not available.
-pub fn resident_bytes() -> Option<u64> {
+pub fn own_resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
     Some(kib?.parse::<u64>().ok()? * 1024)
@@ -177,7 +177,7 @@ fn process_usage() -> UsageSample {
     UsageSample {
         elapsed_s: 0.0,
         cpu_s: measure_process_cost().cpu_s,
-        resident_bytes: resident_bytes().unwrap_or(0),
+        resident_bytes: own_resident_bytes().unwrap_or(0),
         read_bytes: field("rchar:"),
         written_bytes: field("wchar:"),
         disk_read_bytes: field("read_bytes:"),
@@ -245,7 +245,7 @@ mod tests {
         fs::write(&path, vec![1; 1 << 20]).unwrap();
         assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
         recorder.record_unit_start("two");
-        let Timeline { units, samples, .. } = recorder.timeline();
+        let Timeline { units, samples, .. } = recorder.timeline_until_now();
         let names: Vec<&str> = units.iter().map(|unit| &unit.name[..]).collect();
         assert_eq!(names, ["one", "two"]);
         let (one, two) = (units[0].at, units[1].at);

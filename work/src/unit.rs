@@ -71,13 +71,13 @@ pub struct UnitStore {
 
 impl UnitStore {
     /// Path of the file with the result of the unit `name`.
-    pub fn unit_path(&self, name: &str) -> PathBuf {
+    pub fn unit_result_path(&self, name: &str) -> PathBuf {
         self.work_folder.join(format!("{name}.unit"))
     }
 
     /// Sorted names of the units that have a result file in the work folder. The fingerprints of these files are not
     /// compared.
-    pub fn finished_units(&self) -> Vec<String> {
+    pub fn names_of_finished_units(&self) -> Vec<String> {
         // I/O error ignored: without a work folder no unit is finished.
         let entries = fs::read_dir(&self.work_folder).ok();
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -89,8 +89,8 @@ impl UnitStore {
 
     /// Removes the stored result of a unit, if there is one. Errors are ignored, because the file is removed with the
     /// work folder at the latest.
-    pub fn remove_result(&self, name: &str) {
-        let _ = fs::remove_file(self.unit_path(name));
+    pub fn remove_unit_result(&self, name: &str) {
+        let _ = fs::remove_file(self.unit_result_path(name));
     }
 
     /// Returns the result of the unit `name`: loads the stored result if [`UnitStore::resume`] is set and there is one,
@@ -99,7 +99,7 @@ impl UnitStore {
     /// # Errors
     /// The errors of `work`; the result cannot be stored; or the stored result cannot be loaded, for example because
     /// its fingerprint differs.
-    pub fn run_or_load<T, E>(
+    pub fn run_or_load_unit<T, E>(
         &self,
         name: &str,
         costs: &mut Vec<UnitCost>,
@@ -109,7 +109,7 @@ impl UnitStore {
         T: Serialize + DeserializeOwned,
         E: From<Error>,
     {
-        let path = self.unit_path(name);
+        let path = self.unit_result_path(name);
         let clock = CostTimer::start();
         let (result, resumed) = match self.resume.then(|| self.load(&path)).transpose()?.flatten() {
             Some(result) => (result, true),
@@ -253,12 +253,12 @@ mod tests {
         let store = UnitStore { work_folder: dir.path().into(), fingerprint: "k 31\nfile a".into(), resume: true };
         let mut costs = Vec::new();
         let run = |store: &UnitStore, costs: &mut Vec<UnitCost>, value: u32| {
-            store.run_or_load("x", costs, || Ok::<_, Error>(vec![value]))
+            store.run_or_load_unit("x", costs, || Ok::<_, Error>(vec![value]))
         };
         assert_eq!(run(&store, &mut costs, 1).unwrap(), [1]);
         assert_eq!(run(&store, &mut costs, 2).unwrap(), [1]);
         assert_eq!([costs[0].resumed, costs[1].resumed], [false, true]);
-        assert_eq!(store.finished_units(), ["x"]);
+        assert_eq!(store.names_of_finished_units(), ["x"]);
         let afresh = UnitStore { resume: false, ..store.clone() };
         assert_eq!(run(&afresh, &mut costs, 3).unwrap(), [3]);
         let other = UnitStore { fingerprint: "k 25\nfile a".into(), ..store.clone() };
@@ -277,7 +277,7 @@ mod tests {
             let message = run(&store, &mut costs, 5).unwrap_err().to_string();
             assert!(message.contains("damaged (") && message.contains("x.unit"), "{n}: {message}");
         }
-        store.remove_result("x");
-        assert!(store.finished_units().is_empty());
+        store.remove_unit_result("x");
+        assert!(store.names_of_finished_units().is_empty());
     }
 }

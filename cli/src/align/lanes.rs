@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use genuma_align::engine::ReadLayout;
 use genuma_align::header::ReadGroup;
 use genuma_reads::{
-    AlignedInput, AlignedOptions, StreamLane, check_no_other_format, describe_empty_lane, find_empty_lanes,
+    AlignedInput, AlignedOptions, StreamLane, check_no_other_format, format_empty_lane_warning,
+    which_lanes_to_leave_out,
 };
 use tracing::warn;
 
@@ -69,9 +70,9 @@ pub(crate) fn leave_out_empty_lanes(
     layouts: &mut Vec<ReadLayout>,
     read_groups: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    let empty = find_empty_lanes(lanes)?;
+    let empty = which_lanes_to_leave_out(lanes)?;
     for (lane, _) in lanes.iter().zip(&empty).filter(|(_, empty)| **empty) {
-        warn!("{}", describe_empty_lane(lane.paths()));
+        warn!("{}", format_empty_lane_warning(lane.paths()));
     }
     if read_groups.len() == lanes.len() {
         retain_lanes_with_reads(read_groups, &empty);

@@ -69,7 +69,7 @@ fn read_first_header(lane: &StreamLane) -> Result<Option<String>, Error> {
     let options = StreamOptions {
         batches_ahead: 1,
         uses_whole_header_as_name: true,
-        ..StreamOptions::new(BatchLimits::with_num_reads(1))
+        ..StreamOptions::new(BatchLimits::with_reads_per_batch(1))
     };
     let (mut stream, mut batch) = (ReadStream::open(std::slice::from_ref(lane), options)?, ReadBatch::new());
     stream.fill_batch(&mut batch)?;

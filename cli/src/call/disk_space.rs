@@ -23,7 +23,7 @@ const FREE_MARGIN_BYTES: u64 = 1 << 30;
 /// # Errors
 /// A file cannot be read.
 pub(crate) fn estimate_max_kmer_spill_bytes(lanes: &[Lane], memory: u64) -> anyhow::Result<u64> {
-    let spill_bytes = (ReadEstimate::estimate_lanes(lanes)?.bases as f64 * SPILL_BYTES_PER_BASE) as u64;
+    let spill_bytes = (ReadEstimate::estimate_reads_of_lanes(lanes)?.bases as f64 * SPILL_BYTES_PER_BASE) as u64;
     // At least a quarter of the memory holds bins before any of them is spilled.
     Ok(spill_bytes.saturating_sub(memory / 4))
 }

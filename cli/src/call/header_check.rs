@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use genuma_reads::checksum::md5_hex;
 use genuma_reads::fasta::{Contig, Reference};
+use genuma_reads::md5_sum::md5_hex;
 use genuma_reads::{AlignedHeader, HeaderSequence, Lane, LaneFiles};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use tracing::info;

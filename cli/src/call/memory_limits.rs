@@ -60,7 +60,7 @@ pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> 
 /// Returns the maximum size in bytes of a CRAM slice for these values of `--memory` and `--threads`.
 pub(crate) fn max_cram_slice_bytes_for_budget(memory: Option<u64>, threads: Option<u16>) -> u64 {
     let memory = memory.unwrap_or_else(default_memory_budget_bytes);
-    AlignedOptions::max_cram_slice_bytes(memory, command_line::threads_or_all_cpus(threads))
+    AlignedOptions::max_cram_slice_bytes_for_memory(memory, command_line::threads_or_all_cpus(threads))
 }
 
 /// Returns the default of `--memory` in bytes: half of the available memory, or 4 GiB if that is unknown.

@@ -45,6 +45,6 @@ pub(super) fn clean_up_folders_on_interruption(work: &Path, folder: &OutputFolde
     signals::set_termination_handler(Some(Box::new(move || {
         let stays = folder::keep_only_resumable_files(&folder);
         drop(OutputFolder { path: &out, was_created: new });
-        stays.then(|| folder::resume_hint(&folder))
+        stays.then(|| folder::format_resume_hint(&folder))
     })));
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use genuma_reads::checksum::md5_hex;
 use genuma_reads::fasta::Reference;
+use genuma_reads::md5_sum::md5_hex;
 use genuma_reads::{Lane, LaneFiles};
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;

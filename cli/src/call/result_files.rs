@@ -118,7 +118,7 @@ fn add_text_file(
             texts.into_iter().try_for_each(|text| file.write_all(text.as_bytes()))?;
             set.add_file(file.flush_to_partial_file()?);
         }
-        None => set.remove_on_publish(path),
+        None => set.remove_file_on_publish(path),
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ fn remove_supporting_reads(folder: &Path, set: &mut AtomicFileSet) {
     [SUPPORTING_READS_FILE]
         .iter()
         .chain(&SUPPORTING_READS_INDEX_FILES)
-        .for_each(|name| set.remove_on_publish(folder.join(name)));
+        .for_each(|name| set.remove_file_on_publish(folder.join(name)));
 }
 
 fn write_tables(

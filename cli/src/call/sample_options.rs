@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
 use genuma_reads::{
-    AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, describe_empty_lane, remove_empty_lanes,
+    AlignedOptions, Lane, LaneFiles, NORMAL_SAMPLE, TUMOUR_SAMPLE, format_empty_lane_warning, remove_empty_lanes,
 };
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_somatic::sample_names::SampleNames;
@@ -274,7 +274,7 @@ impl<const REQUIRED: bool> TumourReadFileOptions<REQUIRED> {
             lanes.extend(layout.open_lanes(sample, ReadStructureOption::Tumour, &tumour.files, options)?);
         }
         for lane in remove_empty_lanes(&mut lanes)? {
-            warnings.push(ResultWarning::new(WarningTopic::EmptyLane, describe_empty_lane(lane.paths())));
+            warnings.push(ResultWarning::new(WarningTopic::EmptyLane, format_empty_lane_warning(lane.paths())));
         }
         let samples = choose_sample_names(&lanes, names_given, &tumours, &mut warnings)?;
         let samples = match normal {

@@ -38,7 +38,7 @@ impl CallWatcher {
 
     /// Returns the use of CPU, memory and disk from the start of the call up to now.
     pub(crate) fn timeline(&self) -> Timeline {
-        self.recorder.timeline()
+        self.recorder.timeline_until_now()
     }
 }
 

@@ -76,7 +76,9 @@ impl KmerOutputFile {
 /// if one is given, and removes all other temporary files.
 pub(crate) fn keep_finished_units_on_interruption(folder: Option<PathBuf>) {
     signals::set_termination_handler(Some(Box::new(move || {
-        folder.filter(|folder| folder::keep_only_resumable_files(folder)).map(|folder| folder::resume_hint(&folder))
+        folder
+            .filter(|folder| folder::keep_only_resumable_files(folder))
+            .map(|folder| folder::format_resume_hint(&folder))
     })));
 }
 

@@ -96,7 +96,7 @@ impl ResumableCount {
                     disk_space::estimate_max_kmer_spill_bytes(lanes, 0)?,
                 )?;
             }
-            Some(self.store.run_or_load(READ_STEP, costs, || {
+            Some(self.store.run_or_load_unit(READ_STEP, costs, || {
                 let meter = Arc::new(ProgressCounters::default());
                 progress.unit_started(READ_STEP, Some(meter.clone()));
                 let read = BinnedReadsCheckpoint::scatter_lanes_to_file_for_samples(
@@ -111,7 +111,7 @@ impl ResumableCount {
             })?)
         };
         drop(undivided.take());
-        let counted = self.store.run_or_load(COUNT_STEP, costs, || {
+        let counted = self.store.run_or_load_unit(COUNT_STEP, costs, || {
             let read = read.context("the reads were not read")?;
             progress.unit_started(COUNT_STEP, None);
             let bins = self.bins_path(READ_STEP);
@@ -132,13 +132,13 @@ impl ResumableCount {
         let ResumableCount { work, store } = self;
         if succeeded {
             work.remove();
-        } else if work.keep_only_resumable() {
-            warn!("{}", folder::resume_hint(&store.work_folder));
+        } else if work.close_keeping_resumable_files() {
+            warn!("{}", folder::format_resume_hint(&store.work_folder));
         }
     }
 
     fn is_finished(&self, step: &str) -> anyhow::Result<bool> {
-        let path = self.store.unit_path(step);
+        let path = self.store.unit_result_path(step);
         path.try_exists().with_context(|| path.display().to_string())
     }
 
@@ -148,7 +148,7 @@ impl ResumableCount {
 
     /// Removes the files of a unit.
     fn remove_step_files(&self, step: &str) {
-        for path in [self.store.unit_path(step), self.bins_path(step)] {
+        for path in [self.store.unit_result_path(step), self.bins_path(step)] {
             // A missing file is fine; a file that cannot be removed goes with the folder.
             let _ = fs::remove_file(path);
         }

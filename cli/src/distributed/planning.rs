@@ -57,10 +57,10 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     }
     let scratch = std::env::temp_dir();
     let run_store = RunStore::open(request.run, &scratch)?;
-    let estimate = ReadEstimate::estimate_lanes(&job.lanes)?;
+    let estimate = ReadEstimate::estimate_reads_of_lanes(&job.lanes)?;
     let shards = request.shards.unwrap_or_else(|| estimate.bases.div_ceil(BASES_PER_SHARD).clamp(2, 256) as u32);
     let num_partitions = request.num_partitions.unwrap_or(shards);
-    let sharding = genuma_reads::split_into_shards(&job.lanes, shards as usize)?;
+    let sharding = genuma_reads::split_lanes_into_shards(&job.lanes, shards as usize)?;
     for lane in &sharding.under_split_lanes {
         warn!("{lane}; the calls are the same, but tasks of unequal size take longer");
     }
@@ -91,7 +91,7 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
         params: job.params.clone(),
         fingerprint: job.store.fingerprint.clone() + &lines,
     };
-    run_store.create_folder()?;
+    run_store.create_store_folder()?;
     let out = std::path::absolute(request.out).context("the output folder")?;
     let replaces_plan = check_existing_plan(&run_store, &call, &out)?;
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;

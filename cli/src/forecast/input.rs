@@ -37,7 +37,7 @@ pub(crate) fn measure_forecast_input(
         selected.cloned().collect::<Vec<Lane>>()
     };
     let lanes_by_kind = [true, false].map(lanes_of);
-    let [normal, tumour] = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_lanes(lanes));
+    let [normal, tumour] = lanes_by_kind.each_ref().map(|lanes| ReadEstimate::estimate_reads_of_lanes(lanes));
     let estimates = [normal?, tumour?];
     let [bases, reads] = [estimates.map(|held| held.bases), estimates.map(|held| held.reads)];
     Ok(ForecastInput {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use genuma_flash::{KeyRangeWriter, ParallelTableWriter, TableSpec, TableWriter};
 use genuma_reads::dna;
-use genuma_work::ordered_section::{OrderedSection, PanicGuard};
+use genuma_work::ordered_section::{CloseOnPanicGuard, OrderedSection};
 use genuma_work::publish::{AtomicFile, PartialFile};
 
 use super::merge::EntrySlice;
@@ -40,7 +40,7 @@ pub(crate) struct OrderedTextFile {
 /// The part of the output that belongs to one thread.
 pub(crate) enum ThreadWriter<'o, 'w> {
     Table(Box<KeyRangeWriter<'o, 'w>>),
-    Text { text: &'o SharedTextOutput, _watch: PanicGuard<'o, OrderedTextFile>, lines: Vec<u8> },
+    Text { text: &'o SharedTextOutput, _watch: CloseOnPanicGuard<'o, OrderedTextFile>, lines: Vec<u8> },
 }
 
 /// Creates the output file, a table with the specification `spec` or text, and calls `work`, which runs the threads
@@ -122,7 +122,7 @@ impl ThreadWriter<'_, '_> {
                     }
                 }
                 let entries: usize = runs.iter().map(|run| run.keys.len()).sum();
-                let written = text.ordered_lines.run(number, |file| {
+                let written = text.ordered_lines.run_in_turn(number, |file| {
                     file.kmers += entries as u64;
                     file.fault = file.file.write_all(lines).err();
                     file.fault.is_none()
@@ -140,7 +140,7 @@ impl ThreadWriter<'_, '_> {
     pub(crate) fn stop_output_after_failed_range(&mut self, number: u64) -> bool {
         match self {
             ThreadWriter::Table(hand) => hand.stop_at_key_range(number),
-            ThreadWriter::Text { text, .. } => text.ordered_lines.run_and_close(number, |_| ()).is_some(),
+            ThreadWriter::Text { text, .. } => text.ordered_lines.run_in_turn_and_close(number, |_| ()).is_some(),
         }
     }
 

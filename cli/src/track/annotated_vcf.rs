@@ -163,7 +163,7 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut AtomicFileSet) -> 
         for index in ["tbi", "csi"] {
             let mut name = path.as_os_str().to_owned();
             name.push(format!(".{index}"));
-            set.remove_on_publish(PathBuf::from(name));
+            set.remove_file_on_publish(PathBuf::from(name));
         }
     }
     set.add_file(file.flush_to_partial_file().with_context(|| path.display().to_string())?);

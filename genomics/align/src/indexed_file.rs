@@ -229,7 +229,7 @@ pub(crate) fn write_index_and_add_to_file_set(
         }
     };
     // An index of other data is worse than no index.
-    set.remove_on_publish(append_extension(path, other));
+    set.remove_file_on_publish(append_extension(path, other));
     set.add_file(index.flush_to_partial_file()?);
     set.add_file(data.flush_to_partial_file()?);
     Ok(())

@@ -230,12 +230,12 @@ impl Bins {
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
-    pub(crate) fn open_object(
+    pub(crate) fn open_object_copy(
         index: SpilledBinIndex,
         nodes: NodeAssignment,
         file: &LocalCopyOfObjectRange<'_>,
     ) -> Result<Self, Error> {
-        let pool = ExtentPool::open_object(index.extent_bytes, nodes, file)?;
+        let pool = ExtentPool::open_object_copy(index.extent_bytes, nodes, file)?;
         Ok(Self::from_index(index, pool))
     }
 

@@ -113,12 +113,12 @@ impl ExtentPool {
     ///
     /// # Errors
     /// Returns an error if the object cannot be opened.
-    pub(crate) fn open_object(
+    pub(crate) fn open_object_copy(
         extent_bytes: usize,
         nodes: NodeAssignment,
         file: &LocalCopyOfObjectRange<'_>,
     ) -> Result<Arc<Self>, Error> {
-        Self::with_spill(SpillFile::open_object(SPILL_CONTENT, file)?, extent_bytes, 0, 0, nodes)
+        Self::with_spill(SpillFile::open_object_copy(SPILL_CONTENT, file)?, extent_bytes, 0, 0, nodes)
     }
 
     fn with_spill(
@@ -173,7 +173,7 @@ impl ExtentPool {
 
     /// Largest size of the spill file so far, in bytes.
     pub(crate) fn peak_spill_bytes(&self) -> u64 {
-        self.spill.peak_bytes()
+        self.spill.peak_file_bytes()
     }
 
     /// Returns an empty extent in the memory of `node`, or of another node if that has none left.

@@ -105,7 +105,7 @@ impl CountParams {
     /// # Errors
     /// A file cannot be read.
     pub(crate) fn estimate_kmers_of_lanes(&self, lanes: &[Lane]) -> Result<ExpectedKmers, Error> {
-        Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_lanes(lanes)?, self.k))
+        Ok(ExpectedKmers::from_read_estimate(&ReadEstimate::estimate_reads_of_lanes(lanes)?, self.k))
     }
 
     /// Bytes of the memory that are reserved for device lanes: at most a quarter, and no more than the threads can

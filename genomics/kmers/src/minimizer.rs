@@ -2,7 +2,7 @@
 //! same on both strands.
 
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, reverse_complement_16_bases};
 
 /// Length m of minimizers for k-mers of length `k`: 11 from k = 24 on, about half a root for smaller k.
 pub(crate) fn minimizer_length(k: u32) -> u32 {
@@ -88,7 +88,7 @@ impl MinimizerFinder {
         for (at, hashes) in (start..).step_by(LANES).zip(hashes[..lanes].as_chunks_mut::<LANES>().0) {
             // Only the first m of the 16 bases from each position count.
             for (hash, bases) in hashes.iter_mut().zip(read.next_32_sixteen_mers(at)) {
-                *hash = hash_mmer((bases >> unused).min(reverse_complement_16(bases) << unused >> unused));
+                *hash = hash_mmer((bases >> unused).min(reverse_complement_16_bases(bases) << unused >> unused));
             }
         }
         let mut width = 1;
@@ -149,7 +149,7 @@ mod tests {
     use crate::encode::{pack, reverse_complement_kmer};
     use crate::tests::random_bases;
     use genuma_reads::dna;
-    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::packed_bases::CodesAndPackedBases;
 
     fn by_definition(root: &[u8], m: u32) -> u32 {
         let words = root.windows(m as usize).filter_map(pack);
@@ -157,9 +157,9 @@ mod tests {
     }
 
     /// The minimizer of each root of the bases from `start` on.
-    fn of_roots(minimizers: &mut MinimizerFinder, read: &BaseCodes, start: usize, bases: usize) -> Vec<u32> {
+    fn of_roots(minimizers: &mut MinimizerFinder, read: &CodesAndPackedBases, start: usize, bases: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
-        minimizers.for_each_minimizer_run(&read.packed(), start, bases, |minimizer, first, roots| {
+        minimizers.for_each_minimizer_run(&read.packed_bases(), start, bases, |minimizer, first, roots| {
             assert_eq!(first, found.len());
             assert!(roots > 0 && last.replace(minimizer) != Some(minimizer));
             found.extend(std::iter::repeat_n(minimizer, roots));
@@ -167,9 +167,9 @@ mod tests {
         found
     }
 
-    fn loaded(seq: &[u8]) -> BaseCodes {
-        let mut codes = BaseCodes::default();
-        codes.encode_bases_scalar(seq, seq, 0);
+    fn loaded(seq: &[u8]) -> CodesAndPackedBases {
+        let mut codes = CodesAndPackedBases::default();
+        codes.encode_bases_without_dispatch(seq, seq, 0);
         codes
     }
 
@@ -186,7 +186,7 @@ mod tests {
                 assert_eq!(of_roots(&mut minimizers, &read, 0, len), expected, "k {k}, {len} bases");
                 let roots = ..expected.len();
                 let (hashes, changes) = (minimizers.hashes[roots].to_vec(), minimizers.changes.clone());
-                minimizers.find_scalar(&read.packed(), 1, len - 2);
+                minimizers.find_scalar(&read.packed_bases(), 1, len - 2);
                 assert!(minimizers.hashes[roots] == hashes && minimizers.changes == changes);
 
                 let other = loaded(&dna::reverse_complement(&seq));

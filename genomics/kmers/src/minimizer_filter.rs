@@ -106,7 +106,7 @@ impl MinimizerFilter {
             }
         }
         open.into_iter().for_each(|kmers| each(bases(kmers)));
-        read.packed()
+        read.packed_bases()
     }
 }
 

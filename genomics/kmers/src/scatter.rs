@@ -8,7 +8,7 @@ mod fpga_process;
 pub(crate) mod tests;
 
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_reads::{Mate, PairBatch};
 
 use crate::bin_buffers::BinBuffers;
@@ -37,7 +37,12 @@ pub enum ScatterDevice {
 /// keep reads until [`Scatter::finish_batch`]. The records of a bin may be in any order.
 pub(crate) trait Scatter: Send {
     /// Takes one read.
-    fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error>;
+    fn scatter_read(
+        &mut self,
+        read: &CodesAndPackedBases,
+        sample: u8,
+        buffers: &mut BinBuffers<'_>,
+    ) -> Result<(), Error>;
 
     /// Writes the records that were kept. Returns the numbers of k-mers and bytes of all reads taken since the last
     /// call.

@@ -171,7 +171,7 @@ where
         let bins = shard.bins_of(part);
         held += bins.num_kmers_in_all_bins();
         totals.bytes += bins.total_record_bytes();
-        stacked.push(Bins::open_object(bins, nodes.clone(), file)?);
+        stacked.push(Bins::open_object_copy(bins, nodes.clone(), file)?);
     }
     let plan = MemoryPlan::divide_memory(
         &MemoryDemand::demand_for_count::<2>(held, threads, KmerDelivery::Roots),

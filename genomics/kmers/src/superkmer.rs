@@ -4,7 +4,7 @@
 //! the others. The bases follow, four per byte, the first in the highest bits; unused bits of the last byte are zero.
 
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, mask_of_bits_after};
+use genuma_reads::packed_bases::{CodesAndPackedBases, PackedBases, WORD_BASES, mask_of_bits_after_bases};
 use genuma_reads::{Mate, dna};
 
 use crate::encode::{kmer_mask, reverse_complement_kmer};
@@ -41,7 +41,7 @@ pub(crate) struct SuperKmer {
 pub(crate) struct QualityMaskingPacker {
     /// Minimum quality character (Phred + 33) of a base.
     min_letter: u8,
-    read: BaseCodes,
+    read: CodesAndPackedBases,
 }
 
 impl QualityMaskingPacker {
@@ -49,12 +49,12 @@ impl QualityMaskingPacker {
     pub(crate) fn with_min_base_quality(min_base_quality: u8) -> Self {
         // Quality 0 accepts every letter, even an invalid one.
         let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
-        Self { min_letter: lowest, read: BaseCodes::default() }
+        Self { min_letter: lowest, read: CodesAndPackedBases::default() }
     }
 
     /// Packs the bases of a mate; those below the minimum quality are masked.
     #[inline]
-    pub(crate) fn pack_and_mask_read(&mut self, mate: Mate<'_>) -> &BaseCodes {
+    pub(crate) fn pack_and_mask_read(&mut self, mate: Mate<'_>) -> &CodesAndPackedBases {
         self.read.encode_bases(mate.seq, mate.qual, self.min_letter);
         &self.read
     }
@@ -81,9 +81,9 @@ impl SuperKmerCutter {
 
     /// Calls `emit` with each super-k-mer of the read, in order.
     #[inline]
-    pub(crate) fn cut_into_super_kmers(&mut self, read: &BaseCodes, mut emit: impl FnMut(SuperKmer)) {
+    pub(crate) fn cut_into_super_kmers(&mut self, read: &CodesAndPackedBases, mut emit: impl FnMut(SuperKmer)) {
         let Self { k, minimizers } = self;
-        let packed = read.packed();
+        let packed = read.packed_bases();
         let mut whole = |at: usize, bases: usize| {
             if bases < *k {
                 return;
@@ -114,7 +114,8 @@ impl SuperKmer {
     pub(crate) fn write_record(self, read: PackedBases<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;
         let [first, second] = [0, WORD_BASES].map(|from| {
-            read.word_from_base(self.start + from) & !mask_of_bits_after(bases.saturating_sub(from).min(WORD_BASES))
+            read.word_from_base(self.start + from)
+                & !mask_of_bits_after_bases(bases.saturating_sub(from).min(WORD_BASES))
         });
         out[0] = (sample << KMER_BITS) | (self.kmers - 1) as u8;
         out[1..9].copy_from_slice(&first.to_be_bytes());
@@ -267,7 +268,7 @@ mod tests {
         cutter.cut_into_super_kmers(read, |super_kmer| super_kmers.push(super_kmer));
         for &super_kmer in &super_kmers {
             let mut record = [0xffu8; MAX_RECORD_BYTES];
-            let len = super_kmer.write_record(read.packed(), k, sample, &mut record);
+            let len = super_kmer.write_record(read.packed_bases(), k, sample, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
         (bytes, super_kmers)

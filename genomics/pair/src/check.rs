@@ -45,7 +45,7 @@ pub fn compare_normal_with_tumours(
     meter: &ProgressCounters,
 ) -> Result<Vec<SamplePairCheckResult>, Error> {
     let (samplings, samples) = (SketchBuilders::empty_for_tumours(params, tumours), tumours + 1);
-    let expected = expected_read_pairs_per_sample(&ReadEstimate::estimate_lanes_by_sample(lanes)?, samples);
+    let expected = expected_read_pairs_per_sample(&ReadEstimate::estimate_reads_by_sample(lanes)?, samples);
     let start = || ReaderState {
         trimmers: (0..samples).map(|_| Trimmer::default()).collect(),
         observer: LibraryTallyCollector::with_expected_pairs(&expected),

@@ -16,7 +16,7 @@ mod overlap;
 mod telomere;
 
 use genuma_reads::ReadPair;
-use genuma_reads::packed_bases::{BaseCodes, PackedBases};
+use genuma_reads::packed_bases::{CodesAndPackedBases, PackedBases};
 use serde::{Deserialize, Serialize};
 
 use cycles::{CycleTalliesAndDisagreements, ErrorProbabilityByQuality};
@@ -193,7 +193,7 @@ pub struct RawAndTrimmedPair<'a> {
 #[derive(Debug)]
 pub struct LibraryTallyCollector {
     samples: Vec<LibraryTally>,
-    codes: [BaseCodes; 2],
+    codes: [CodesAndPackedBases; 2],
     error_probabilities: ErrorProbabilityByQuality,
 }
 

@@ -195,7 +195,7 @@ fn minor_bases(root: &RootCounters, sample: usize) -> Vec<MinorBase> {
 mod tests {
     use super::*;
     use crate::sketch::{SketchBuilder, SketchParams};
-    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::packed_bases::CodesAndPackedBases;
     use genuma_reads::{Mate, ReadPair};
 
     const PARAMS: SketchParams =
@@ -232,9 +232,9 @@ mod tests {
                 }
             }
             let (qual, name) = ([b'I'; 100], format!("r{pair}"));
-            let mut codes = <[BaseCodes; 2]>::default();
+            let mut codes = <[CodesAndPackedBases; 2]>::default();
             codes.iter_mut().zip(&mates).for_each(|(codes, seq)| codes.encode_bases(seq, &qual, 0));
-            let packed = [codes[0].packed(), codes[1].packed()];
+            let packed = [codes[0].packed_bases(), codes[1].packed_bases()];
             let pair_of = ReadPair {
                 name: name.as_bytes(),
                 mates: [Mate { seq: &mates[0], qual: &qual }, Mate { seq: &mates[1], qual: &qual }],

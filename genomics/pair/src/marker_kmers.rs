@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::kmer_mask;
-use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_reads::{Error, dna};
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +180,7 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
     // Number of markers so far, and the largest number of halvings that the total required.
     let (mut marks, mut halved) = (0, 0);
-    read_fasta(path, |part| match part {
+    read_fasta_events(path, |part| match part {
         FastaEvent::Header { name, .. } => {
             if let Some(last) = selector.sequences.last_mut() {
                 last.deduplicate();
@@ -208,7 +208,7 @@ fn read_screened(path: &Path, k: u32) -> Result<Vec<CandidateSequence>, Error> {
 /// contains.
 fn read_contigs(path: &Path, k: u32, screened: &mut ScreenMarkers) -> Result<Vec<CandidateSequence>, Error> {
     let mut selector = MarkerSelector::new(k);
-    read_fasta(path, |part| match part {
+    read_fasta_events(path, |part| match part {
         FastaEvent::Header { name, .. } => {
             selector.sequences.last_mut().into_iter().for_each(CandidateSequence::deduplicate);
             if selector.sequences.len() >= 2 * MAX_CONTIGS {

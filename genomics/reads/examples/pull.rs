@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = StreamOptions {
         inflate_threads: inflaters,
         progress: progress.clone(),
-        ..StreamOptions::new(BatchLimits::with_num_bases(BASES))
+        ..StreamOptions::new(BatchLimits::with_bases_per_batch(BASES))
     };
     let mut stream = ReadStream::open(&lanes, options)?;
     let (mut batch, mut bases, mut bytes) = (ReadBatch::new(), 0, 0);

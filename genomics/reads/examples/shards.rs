@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use genuma_reads::{
     AlignedOptions, Error, Lane, MateLayout, NORMAL_SAMPLE, ProgressCounters, check_lanes, for_each_batch,
-    split_into_shards,
+    split_lanes_into_shards,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     check_lanes(&lanes)?;
 
     let start = Instant::now();
-    let sharding = split_into_shards(&lanes, n)?;
+    let sharding = split_lanes_into_shards(&lanes, n)?;
     println!("{} shards in {:.3} s", sharding.shards.len(), start.elapsed().as_secs_f64());
     sharding.under_split_lanes.iter().for_each(|uncut| println!("{uncut}"));
     sharding.explain_fewer_shards().iter().for_each(|shortfall| println!("{shortfall}"));

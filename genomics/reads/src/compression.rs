@@ -85,35 +85,35 @@ impl DecompressError {
 }
 
 /// Decompresses bzip2, xz or zstd.
-pub(crate) enum StreamDecoder<R: BufRead> {
-    Bzip2(Box<MultiBzDecoder<FaultRecorder<R>>>),
-    Xz(Box<XzReader<FaultRecorder<R>>>),
-    Zstd(Box<MultiFrameZstdReader<FaultRecorder<R>>>),
+pub(crate) enum NonGzipDecoder<R: BufRead> {
+    Bzip2(Box<MultiBzDecoder<InputFaultRecorder<R>>>),
+    Xz(Box<XzReader<InputFaultRecorder<R>>>),
+    Zstd(Box<MultiFrameZstdReader<InputFaultRecorder<R>>>),
 }
 
-impl<R: BufRead> StreamDecoder<R> {
+impl<R: BufRead> NonGzipDecoder<R> {
     /// Creates a decoder of bzip2.
-    pub(crate) fn new_bzip2(input: R) -> StreamDecoder<R> {
-        StreamDecoder::Bzip2(Box::new(MultiBzDecoder::new(FaultRecorder::new(input))))
+    pub(crate) fn new_bzip2(input: R) -> NonGzipDecoder<R> {
+        NonGzipDecoder::Bzip2(Box::new(MultiBzDecoder::new(InputFaultRecorder::new(input))))
     }
 
     /// Creates a decoder of xz.
-    pub(crate) fn new_xz(input: R) -> StreamDecoder<R> {
+    pub(crate) fn new_xz(input: R) -> NonGzipDecoder<R> {
         let max_kib = (MAX_WINDOW_BYTES >> 10) as u32 + XZ_STATE_KIB;
-        StreamDecoder::Xz(Box::new(XzReader::new_mem_limit(FaultRecorder::new(input), true, max_kib)))
+        NonGzipDecoder::Xz(Box::new(XzReader::new_mem_limit(InputFaultRecorder::new(input), true, max_kib)))
     }
 
     /// Creates a decoder of zstd.
-    pub(crate) fn new_zstd(input: R) -> StreamDecoder<R> {
-        StreamDecoder::Zstd(Box::new(MultiFrameZstdReader::new(FaultRecorder::new(input))))
+    pub(crate) fn new_zstd(input: R) -> NonGzipDecoder<R> {
+        NonGzipDecoder::Zstd(Box::new(MultiFrameZstdReader::new(InputFaultRecorder::new(input))))
     }
 
     /// Reads decompressed bytes; 0 at the end of the input, unless `buf` is empty.
-    pub(crate) fn decompress(&mut self, buf: &mut [u8]) -> Result<usize, DecompressError> {
+    pub(crate) fn read_decompressed(&mut self, buf: &mut [u8]) -> Result<usize, DecompressError> {
         let read = match self {
-            StreamDecoder::Bzip2(decoder) => decoder.read(buf),
-            StreamDecoder::Xz(decoder) => decoder.read(buf),
-            StreamDecoder::Zstd(decoder) => decoder.read(buf),
+            NonGzipDecoder::Bzip2(decoder) => decoder.read(buf),
+            NonGzipDecoder::Xz(decoder) => decoder.read(buf),
+            NonGzipDecoder::Zstd(decoder) => decoder.read(buf),
         };
         read.map_err(|error| self.explain_error(&error))
     }
@@ -121,9 +121,9 @@ impl<R: BufRead> StreamDecoder<R> {
     /// Finds out why a decoder returned `error`.
     fn explain_error(&mut self, error: &io::Error) -> DecompressError {
         let (format, input) = match self {
-            StreamDecoder::Bzip2(decoder) => (CompressionFormat::Bzip2, decoder.get_mut()),
-            StreamDecoder::Xz(decoder) => (CompressionFormat::Xz, decoder.inner_mut()),
-            StreamDecoder::Zstd(decoder) => (CompressionFormat::Zstd, &mut decoder.input),
+            NonGzipDecoder::Bzip2(decoder) => (CompressionFormat::Bzip2, decoder.get_mut()),
+            NonGzipDecoder::Xz(decoder) => (CompressionFormat::Xz, decoder.inner_mut()),
+            NonGzipDecoder::Zstd(decoder) => (CompressionFormat::Zstd, &mut decoder.input),
         };
         match input.error.take() {
             Some(error) => DecompressError::Io(error),
@@ -133,10 +133,10 @@ impl<R: BufRead> StreamDecoder<R> {
     }
 }
 
-impl<R: BufRead> Read for StreamDecoder<R> {
+impl<R: BufRead> Read for NonGzipDecoder<R> {
     /// Errors of damaged data have the kind `InvalidData`.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.decompress(buf).map_err(|error| match error {
+        self.read_decompressed(buf).map_err(|error| match error {
             DecompressError::Io(error) => error,
             damage => io::Error::new(io::ErrorKind::InvalidData, format!("{damage:?}")),
         })
@@ -145,20 +145,20 @@ impl<R: BufRead> Read for StreamDecoder<R> {
 
 /// Compressed input that records why a decoder did not get the bytes it asked for. Decoders wrap or replace errors of
 /// their input.
-pub(crate) struct FaultRecorder<R> {
+pub(crate) struct InputFaultRecorder<R> {
     input: R,
     error: Option<io::Error>,
     /// Whether bytes after the end of the input were asked for.
     is_read_past_end: bool,
 }
 
-impl<R> FaultRecorder<R> {
-    fn new(input: R) -> FaultRecorder<R> {
-        FaultRecorder { input, error: None, is_read_past_end: false }
+impl<R> InputFaultRecorder<R> {
+    fn new(input: R) -> InputFaultRecorder<R> {
+        InputFaultRecorder { input, error: None, is_read_past_end: false }
     }
 }
 
-impl<R: BufRead> BufRead for FaultRecorder<R> {
+impl<R: BufRead> BufRead for InputFaultRecorder<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         // The result of the first call cannot be returned from the loop (a limit of the borrow checker).
         loop {
@@ -182,7 +182,7 @@ impl<R: BufRead> BufRead for FaultRecorder<R> {
     }
 }
 
-impl<R: BufRead> Read for FaultRecorder<R> {
+impl<R: BufRead> Read for InputFaultRecorder<R> {
     /// Reads as many bytes as fit into `buf`; fewer only at the end of the input. The decoder of xz takes a short read
     /// for damage.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {

@@ -37,7 +37,7 @@ pub fn remove_empty_lanes(lanes: &mut Vec<Lane>) -> Result<Vec<Lane>, Error> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn find_empty_lanes(lanes: &[StreamLane]) -> Result<Vec<bool>, Error> {
+pub fn which_lanes_to_leave_out(lanes: &[StreamLane]) -> Result<Vec<bool>, Error> {
     let is_empty = |lane: &StreamLane| match lane {
         StreamLane::Aligned(_) => Ok(false),
         _ => are_empty_fastq_files(lane.paths()),
@@ -50,12 +50,12 @@ pub fn find_empty_lanes(lanes: &[StreamLane]) -> Result<Vec<bool>, Error> {
 ///
 /// # Errors
 /// A file cannot be read.
-pub fn without_empty_lanes(mut lanes: Vec<StreamLane>) -> Result<Vec<StreamLane>, Error> {
-    let mut empty = find_empty_lanes(&lanes)?.into_iter();
+pub fn leave_out_empty_stream_lanes(mut lanes: Vec<StreamLane>) -> Result<Vec<StreamLane>, Error> {
+    let mut empty = which_lanes_to_leave_out(&lanes)?.into_iter();
     lanes.retain(|lane| {
         let is_empty = empty.next() == Some(true);
         if is_empty {
-            tracing::warn!("{}", describe_empty_lane(lane.paths()));
+            tracing::warn!("{}", format_empty_lane_warning(lane.paths()));
         }
         !is_empty
     });
@@ -63,7 +63,7 @@ pub fn without_empty_lanes(mut lanes: Vec<StreamLane>) -> Result<Vec<StreamLane>
 }
 
 /// The warning for a lane that is left out because its files have no records.
-pub fn describe_empty_lane<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+pub fn format_empty_lane_warning<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
     format!("{}: no reads in this lane, so it is left out: check that it should be empty", paths.join(", "))
 }

@@ -133,7 +133,7 @@ impl Error {
 
     /// Converts an I/O error of a reader of the file `path`: a [`FileFault`] inside it becomes [`Error::File`], any
     /// other error [`Error::Read`].
-    pub(crate) fn from_io(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn from_reader_io_error(path: &Path, source: io::Error) -> Self {
         match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
             Some(fault) => Error::error_in_file(path, fault.clone()),
             None => Error::Read { path: path.into(), source },

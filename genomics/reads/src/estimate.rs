@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::aligned::{self, AlignedInput};
-use crate::compression::{CompressionFormat, StreamDecoder};
+use crate::compression::{CompressionFormat, NonGzipDecoder};
 use crate::error::Error;
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::lane::{Lane, LaneFiles};
@@ -34,7 +34,7 @@ pub struct ReadEstimate {
     pub bases: u64,
     /// Number of reads; each mate counts as one.
     pub reads: u64,
-    /// Size in bytes of the packed reads (see [`crate::packed_reads`]).
+    /// Estimated size in bytes of the packed reads (see [`crate::packed_reads`]).
     pub packed_bytes: u64,
 }
 
@@ -56,16 +56,16 @@ impl ReadEstimate {
     ///
     /// # Errors
     /// A file cannot be read. Invalid records and damaged compressed data are not reported here.
-    pub fn estimate_lanes(lanes: &[Lane]) -> Result<ReadEstimate, Error> {
-        Ok(ReadEstimate::estimate_lanes_by_sample(lanes)?.into_iter().sum())
+    pub fn estimate_reads_of_lanes(lanes: &[Lane]) -> Result<ReadEstimate, Error> {
+        Ok(ReadEstimate::estimate_reads_by_sample(lanes)?.into_iter().sum())
     }
 
-    /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::estimate_lanes`] does for all lanes. The
-    /// index is the sample number.
+    /// Estimates the contents of the lanes of each sample, as [`ReadEstimate::estimate_reads_of_lanes`] does for all
+    /// lanes. The index is the sample number.
     ///
     /// # Errors
-    /// Those of [`ReadEstimate::estimate_lanes`].
-    pub fn estimate_lanes_by_sample(lanes: &[Lane]) -> Result<Vec<ReadEstimate>, Error> {
+    /// Those of [`ReadEstimate::estimate_reads_of_lanes`].
+    pub fn estimate_reads_by_sample(lanes: &[Lane]) -> Result<Vec<ReadEstimate>, Error> {
         let files = lanes.iter().map(|lane| lane.paths_with_spans().count()).sum::<usize>();
         let look = (MAX_TOTAL_SAMPLE_BYTES / files.max(1) as u64).clamp(MIN_FILE_SAMPLE_BYTES, MAX_FILE_SAMPLE_BYTES);
         let mut each: Vec<ReadEstimate> = Vec::new();
@@ -114,7 +114,7 @@ fn estimate_reference(path: &Path) -> io::Result<ReadEstimate> {
     File::open(path)?.take(MAX_MAGIC_BYTES).read_to_end(&mut head)?;
     let size = path.metadata()?.len();
     let sequence = if CompressionFormat::detect(&head).is_some() { size * GZIP_BASES_PER_BYTE } else { size };
-    let [reads, bases] = reference_reads::count_artificial_reads_and_bases(sequence);
+    let [reads, bases] = reference_reads::estimate_artificial_reads_and_bases(sequence);
     let held = ReadEstimate { bases, reads, packed_bytes: 0 };
     Ok(ReadEstimate { packed_bytes: max_packed_bytes(held), ..held })
 }
@@ -191,9 +191,9 @@ fn decompress_sample<R: Read>(disk: &mut CountingReader<BufReader<R>>) -> io::Re
     };
     let text: Box<dyn Read + '_> = match format {
         Some(CompressionFormat::Gzip) => Box::new(MultiGzDecoder::new(disk)),
-        Some(CompressionFormat::Bzip2) => Box::new(StreamDecoder::new_bzip2(disk)),
-        Some(CompressionFormat::Xz) => Box::new(StreamDecoder::new_xz(disk)),
-        Some(CompressionFormat::Zstd) => Box::new(StreamDecoder::new_zstd(disk)),
+        Some(CompressionFormat::Bzip2) => Box::new(NonGzipDecoder::new_bzip2(disk)),
+        Some(CompressionFormat::Xz) => Box::new(NonGzipDecoder::new_xz(disk)),
+        Some(CompressionFormat::Zstd) => Box::new(NonGzipDecoder::new_zstd(disk)),
         None => Box::new(disk),
     };
     Ok((format.is_some(), text))
@@ -204,7 +204,7 @@ fn decompress_sample<R: Read>(disk: &mut CountingReader<BufReader<R>>) -> io::Re
 ///
 /// # Errors
 /// The file cannot be read, or the compressed data are damaged.
-pub fn sample_compression_ratio(path: &Path, max_bytes: u64) -> Result<f64, Error> {
+pub fn sample_file_bytes_per_text_byte(path: &Path, max_bytes: u64) -> Result<f64, Error> {
     let sample = || -> io::Result<f64> {
         let mut disk =
             CountingReader { inner: BufReader::with_capacity(CHUNK_BYTES, File::open(path)?), bytes_consumed: 0 };
@@ -366,7 +366,8 @@ mod tests {
     }
 
     fn estimate_file(path: PathBuf) -> ReadEstimate {
-        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))]).unwrap()
+        ReadEstimate::estimate_reads_of_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(path))])
+            .unwrap()
     }
 
     #[test]
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(estimate_file(plain).bases, 400);
         assert_eq!(estimate_file(gzip).bases, 2000);
         let none = Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(folder.path().join("none")));
-        assert!(ReadEstimate::estimate_lanes(&[none]).unwrap_err().to_string().contains("none"));
+        assert!(ReadEstimate::estimate_reads_of_lanes(&[none]).unwrap_err().to_string().contains("none"));
         assert_eq!(estimate_file(PathBuf::from("/dev/zero")), ReadEstimate::default());
         assert_eq!(estimate_file(PathBuf::from("-")), ReadEstimate::default());
     }

@@ -35,14 +35,14 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a FASTA file into memory with [`read_fasta`] and converts the bases to upper case.
+    /// Reads a FASTA file into memory with [`read_fasta_events`] and converts the bases to upper case.
     ///
     /// # Errors
-    /// The errors of [`read_fasta`].
+    /// The errors of [`read_fasta_events`].
     pub fn read_fasta_file(path: &Path) -> Result<Self, Error> {
         let mut contigs: Vec<Contig> = Vec::new();
         let mut circular_by_header = Vec::new();
-        read_fasta(path, |part| match part {
+        read_fasta_events(path, |part| match part {
             FastaEvent::Header { name, comment } => {
                 if says_circular(comment) {
                     circular_by_header.push(contigs.len());
@@ -133,7 +133,7 @@ pub fn check_sequence_name(name: &[u8]) -> Result<(), SequenceNameFault> {
     name.iter().find(forbidden).map_or(Ok(()), |&b| Err(SequenceNameFault::InvalidByte(ByteForDisplay(b))))
 }
 
-/// What [`read_fasta`] passes to its caller: a header, or some bases of a sequence.
+/// What [`read_fasta_events`] passes to its caller: a header, or some bases of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FastaEvent<'a> {
     /// The header of a sequence.
@@ -154,10 +154,10 @@ pub enum FastaEvent<'a> {
 /// # Errors
 /// The file cannot be read, is empty, or does not start with `>`; a name is missing or occurs twice; a sequence has no
 /// bases or a byte that is not an IUPAC base code.
-pub fn read_fasta(path: &Path, mut each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
+pub fn read_fasta_events(path: &Path, mut each: impl FnMut(FastaEvent<'_>)) -> Result<(), Error> {
     let progress = ProgressCounters::default();
     let mut reader = FastaReader::open(path, &progress)?;
-    while reader.read_chunk(&mut each)? {}
+    while reader.read_events_of_chunk(&mut each)? {}
     Ok(())
 }
 
@@ -186,8 +186,8 @@ impl<'a> FastaReader<'a> {
     /// file.
     ///
     /// # Errors
-    /// The errors of [`read_fasta`].
-    pub(crate) fn read_chunk(&mut self, each: &mut impl FnMut(FastaEvent<'_>)) -> Result<bool, Error> {
+    /// The errors of [`read_fasta_events`].
+    pub(crate) fn read_events_of_chunk(&mut self, each: &mut impl FnMut(FastaEvent<'_>)) -> Result<bool, Error> {
         let FastaReader { inflate, parser, chunk, kept, is_start } = self;
         if *kept == chunk.len() {
             chunk.resize(2 * *kept, 0);

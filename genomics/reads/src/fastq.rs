@@ -24,7 +24,7 @@ pub(crate) use block::FastqBlock;
 use block::LINES_PER_RECORD;
 pub(crate) use record::{
     FastqRecord, FastqRecordPosition, append_interleaved_pairs, append_pairs_of_two_files, append_single_reads,
-    check_mates, is_graphic_ascii, is_iupac, is_read_base, template_name,
+    check_mates_and_return_name, is_graphic_ascii, is_iupac, is_read_base, template_name,
 };
 
 /// Bytes decompressed per call; measured to be the fastest of 32, 64, 128 and 256 KiB.
@@ -64,7 +64,7 @@ impl FastqOptions {
     }
 
     /// Options for reads of any length, from FASTQ or FASTA.
-    pub(crate) fn for_reads(access: FileReadOptions) -> Self {
+    pub(crate) fn for_reads_of_any_length(access: FileReadOptions) -> Self {
         FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, chunk_bytes: INFLATE_CHUNK_BYTES }
     }
 }
@@ -135,7 +135,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     /// An even number of records that makes blocks of about [`TARGET_BLOCK_BYTES`], estimated from the first record.
-    pub(crate) fn target_block_records(&self) -> usize {
+    pub(crate) fn estimate_records_per_block(&self) -> usize {
         let first =
             memchr::memchr_iter(b'\n', &self.carry_over).nth(LINES_PER_RECORD - 1).unwrap_or(TARGET_BLOCK_BYTES) + 1;
         (TARGET_BLOCK_BYTES / first).clamp(2, MAX_BLOCK_RECORDS) & !1
@@ -153,7 +153,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     fn fill_block_fastq(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
-        block.restart_with(self.header_mark, self.records, &self.carry_over);
+        block.clear_and_start_with_bytes(self.header_mark, self.records, &self.carry_over);
         self.carry_over.clear();
         let lines = limit.records * LINES_PER_RECORD;
         let mut scanned = 0;
@@ -177,10 +177,10 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
         block.lacks_final_newline = self.lacks_final_newline;
         if block.has_more {
             block.truncate_records(block.num_records() & !1);
-            let end = block.whole_records_end();
+            let end = block.end_of_last_whole_record();
             self.carry_over.extend_from_slice(&block.bytes[end..block.used_bytes]);
         } else if block.fault.is_none()
-            && !block.bytes[block.whole_records_end()..block.used_bytes].iter().all(is_line_end)
+            && !block.bytes[block.end_of_last_whole_record()..block.used_bytes].iter().all(is_line_end)
         {
             let record = self.records + block.num_records() as u64 + 1;
             block.fault = Some(Error::error_in_record(&self.path, record, RecordFault::Truncated));
@@ -189,7 +189,8 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
 
     /// Decompresses the next chunk into `block`; false at the end of the file.
     fn read_chunk(&mut self, block: &mut FastqBlock) -> Result<bool, Error> {
-        let (record, whole) = (block.records_before + block.num_records() as u64 + 1, block.whole_records_end());
+        let (record, whole) =
+            (block.num_records_before + block.num_records() as u64 + 1, block.end_of_last_whole_record());
         if block.used_bytes - whole > self.max_record_bytes {
             return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
         }

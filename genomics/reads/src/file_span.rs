@@ -42,7 +42,7 @@ impl FileSpan {
     /// completely, the block in which it ends does not, so that the lengths of consecutive spans add up to the file
     /// size.
     pub fn len_bytes(&self) -> u64 {
-        self.end_byte().saturating_sub(self.start.file_offset)
+        self.end_file_offset().saturating_sub(self.start.file_offset)
     }
 
     /// Whether two spans of the same file have some text in common.
@@ -52,7 +52,7 @@ impl FileSpan {
     }
 
     /// Offset in the file, in bytes, at which the span ends; in BGZF the start of the block in which it ends.
-    pub(crate) fn end_byte(&self) -> u64 {
+    pub(crate) fn end_file_offset(&self) -> u64 {
         self.end.map_or(self.file_bytes, |to| to.file_offset)
     }
 }

@@ -24,7 +24,7 @@ impl<R: BufRead> MultiMemberGzipReader<R> {
     }
 
     /// Creates a reader of the rest of a stream after a gzip member: further members or padding.
-    pub(crate) fn after_member(compressed: R) -> MultiMemberGzipReader<R> {
+    pub(crate) fn new_after_member(compressed: R) -> MultiMemberGzipReader<R> {
         MultiMemberGzipReader { state: MemberState::Between(compressed) }
     }
 

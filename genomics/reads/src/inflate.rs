@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bgzf::{self, BgzfReader};
-use crate::compression::{CompressionFormat, DecompressError, StreamDecoder};
+use crate::compression::{CompressionFormat, DecompressError, NonGzipDecoder};
 use crate::error::{Error, FileFault};
 use crate::file_span::{FileSpan, VirtualOffset};
 use crate::gzip_members::MultiMemberGzipReader;
@@ -30,7 +30,7 @@ pub(crate) struct FileReadOptions {
     pub(crate) inflate_threads: usize,
     /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
     /// pipe is dropped.
-    pub(crate) pipe_stop: Option<Arc<PipeReader>>,
+    pub(crate) pipe_waker: Option<Arc<PipeReader>>,
     /// The span to read; `None` for the whole file.
     pub(crate) span: Option<FileSpan>,
     /// Bytes that must be at the end of a pipe (end-of-file marker); empty if there is no such requirement.
@@ -54,7 +54,7 @@ enum InputStream<M: Deref<Target = ProgressCounters>> {
     Gzip(Box<MultiMemberGzipReader<BufferedInput<M>>>),
     Bgzf(Box<BgzfReader<BufferedInput<M>>>),
     /// bzip2, xz or zstd.
-    Other(StreamDecoder<BufferedInput<M>>),
+    Other(NonGzipDecoder<BufferedInput<M>>),
     /// The uncompressed bytes before the end of the span, of the block in which the span ends.
     LastBlock(Cursor<Vec<u8>>),
     /// End of the input. Also a placeholder while the stream is replaced by the next one.
@@ -65,7 +65,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
     /// Opens a file that must have at least one byte, or a span of a file.
     pub(crate) fn open(path: &Path, progress: M, access: &FileReadOptions) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let source = RawInputFile::open(path, access.span, progress, access.pipe_stop.as_ref())?
+        let source = RawInputFile::open(path, access.span, progress, access.pipe_waker.as_ref())?
             .with_required_pipe_end(access.required_end);
         let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, source);
         let mut head = Vec::new();
@@ -92,9 +92,9 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
             _ if blocks => InputStream::Bgzf(Box::new(BgzfReader::new(packed, access.inflate_threads))),
             None => InputStream::Plain(packed),
             Some(CompressionFormat::Gzip) => InputStream::Gzip(Box::new(MultiMemberGzipReader::new(packed))),
-            Some(CompressionFormat::Bzip2) => InputStream::Other(StreamDecoder::new_bzip2(packed)),
-            Some(CompressionFormat::Xz) => InputStream::Other(StreamDecoder::new_xz(packed)),
-            Some(CompressionFormat::Zstd) => InputStream::Other(StreamDecoder::new_zstd(packed)),
+            Some(CompressionFormat::Bzip2) => InputStream::Other(NonGzipDecoder::new_bzip2(packed)),
+            Some(CompressionFormat::Xz) => InputStream::Other(NonGzipDecoder::new_xz(packed)),
+            Some(CompressionFormat::Zstd) => InputStream::Other(NonGzipDecoder::new_zstd(packed)),
         };
         Ok(Decompressor {
             stream,
@@ -142,7 +142,7 @@ impl<M: Deref<Target = ProgressCounters>> Decompressor<M> {
                 let (begun, packed) = blocks.into_unread_input();
                 if !begun.is_empty() {
                     let (_, disk) = packed.into_inner();
-                    return Ok(InputStream::Gzip(Box::new(MultiMemberGzipReader::after_member(
+                    return Ok(InputStream::Gzip(Box::new(MultiMemberGzipReader::new_after_member(
                         Cursor::new(begun).chain(disk),
                     ))));
                 }
@@ -184,7 +184,7 @@ impl<M: Deref<Target = ProgressCounters>> InputStream<M> {
             InputStream::Gzip(stream) => stream.read(buf).map_err(DecompressError::from_gzip_error),
             InputStream::Bgzf(stream) => stream.read(buf).map_err(DecompressError::from_gzip_error),
             InputStream::LastBlock(content) => content.read(buf).map_err(DecompressError::Io),
-            InputStream::Other(decoder) => decoder.decompress(buf),
+            InputStream::Other(decoder) => decoder.read_decompressed(buf),
             InputStream::End => Ok(0),
         }
     }

@@ -18,7 +18,7 @@ const MAX_SEED_MISMATCHES: usize = 2;
 
 /// Read structures of a lane whose reads contain UMIs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InlineUmis {
+pub struct InlineUmiStructures {
     /// Structures of read 1 and read 2.
     pub structures: ReadStructures,
     /// Record counts of FASTQ files; those of other files are in [`crate::AlignedInput`].
@@ -26,10 +26,10 @@ pub struct InlineUmis {
     pub(crate) counts: SharedRecordCounts,
 }
 
-impl InlineUmis {
+impl InlineUmiStructures {
     /// Describes a lane whose reads contain UMIs in the bases that `structures` mark as UMI.
-    pub(crate) fn from_read_structures(structures: ReadStructures) -> InlineUmis {
-        InlineUmis { structures, counts: SharedRecordCounts::default() }
+    pub(crate) fn from_read_structures(structures: ReadStructures) -> InlineUmiStructures {
+        InlineUmiStructures { structures, counts: SharedRecordCounts::default() }
     }
 }
 
@@ -58,8 +58,9 @@ impl<'a> UmiExtractor<'a> {
     ) {
         let ReadStructures(structures) = self.structures;
         let reads = || structures.iter().zip(mates);
-        let num_short =
-            reads().filter(|(own, mate)| mate.is_some_and(|mate| mate.seq.len() < own.bases_before_template())).count();
+        let num_short = reads()
+            .filter(|(own, mate)| mate.is_some_and(|mate| mate.seq.len() < own.num_bases_before_template()))
+            .count();
         if num_short > 0 {
             (0..num_short).for_each(|_| self.counts.shorter_than_structure.add_read(name));
             batch.push(name, [Mate::WITHOUT_BASES; 2]);
@@ -73,14 +74,15 @@ impl<'a> UmiExtractor<'a> {
                 own.append_umi(mate.seq, &mut self.umis);
             }
         }
-        let templates = [0, 1].map(|i| mates[i].map_or(Mate::WITHOUT_BASES, |mate| structures[i].template(mate)));
+        let templates =
+            [0, 1].map(|i| mates[i].map_or(Mate::WITHOUT_BASES, |mate| structures[i].template_of_read(mate)));
         let prefixes =
-            [0, 1].map(|i| mates[i].map_or(&[][..], |mate| &mate.seq[..structures[i].bases_before_template()]));
+            [0, 1].map(|i| mates[i].map_or(&[][..], |mate| &mate.seq[..structures[i].num_bases_before_template()]));
         let pieces = match find_fragment_length(templates, prefixes) {
             Some(fragment) => [0, 1].map(|i| split_around(templates[i], fragment, prefixes[1 - i].len())),
             None => templates.map(|template| [template, Mate::WITHOUT_BASES]),
         };
-        batch.push_concatenated([name, &self.umis, &[]], pieces);
+        batch.push_concatenated_parts([name, &self.umis, &[]], pieces);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::aligned::{AlignedInput, AlignedOptions};
 use crate::error::Error;
 use crate::fastq::check_no_other_format;
 use crate::file_span::FileSpan;
-use crate::inline_umi::InlineUmis;
+use crate::inline_umi::InlineUmiStructures;
 use crate::pipe::{is_regular_file, is_stdin};
 use crate::read_structure::ReadStructures;
 use crate::record_counts::RecordCounts;
@@ -34,7 +34,7 @@ pub struct Lane {
     pub slice: Option<LaneSlice>,
     /// UMIs in the bases of the reads; `None` if there are none.
     #[serde(default)]
-    pub umis: Option<InlineUmis>,
+    pub umis: Option<InlineUmiStructures>,
 }
 
 /// The files of a lane: FASTQ (plain or gzip), BAM, CRAM or BINSEQ.
@@ -56,7 +56,7 @@ pub enum LaneFiles {
 }
 
 /// A slice of a lane: a span of each file of the lane. Together the spans contain some of the reads or pairs of the
-/// lane. See [`split_into_shards`](crate::split_into_shards).
+/// lane. See [`split_lanes_into_shards`](crate::split_lanes_into_shards).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneSlice {
     /// Span of the only or first file.
@@ -153,8 +153,8 @@ impl Lane {
 
     /// Returns the lane with the read structures of its reads, whose bases contain UMIs.
     #[must_use]
-    pub fn with_umis(self, structures: ReadStructures) -> Lane {
-        Lane { umis: Some(InlineUmis::from_read_structures(structures)), ..self }
+    pub fn with_read_structures(self, structures: ReadStructures) -> Lane {
+        Lane { umis: Some(InlineUmiStructures::from_read_structures(structures)), ..self }
     }
 
     /// Record counts of a BAM, CRAM or BINSEQ file, or of FASTQ files whose reads contain UMIs. `None` until the lane
@@ -182,7 +182,7 @@ impl Lane {
         self.paths().any(|path| is_regular_file(path).is_ok_and(|regular| !regular))
     }
 
-    /// Adds the start of the slice of this lane to `error`, in which the records are counted from this start.
+    /// Adds the start of this lane's slice to `error`, because the record numbers in it count from there.
     pub(crate) fn add_slice_start_to_error(&self, mut error: Error) -> Error {
         let (path, from) = match &mut error {
             Error::Record { path, slice_start: from, .. }

@@ -82,7 +82,7 @@ mod text_lines;
 
 pub mod dna;
 
-pub mod checksum;
+pub mod md5_sum;
 
 mod error;
 
@@ -91,19 +91,21 @@ pub use genuma_work::ProgressCounters;
 pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
 pub use check::{check_lanes, check_lanes_for_one_pass};
 pub use compression::CompressionFormat;
-pub use empty_lanes::{describe_empty_lane, find_empty_lanes, remove_empty_lanes, without_empty_lanes};
+pub use empty_lanes::{
+    format_empty_lane_warning, leave_out_empty_stream_lanes, remove_empty_lanes, which_lanes_to_leave_out,
+};
 pub use error::{ByteForDisplay, Error, FastaLineFault, FileFault, RecordFault, SequenceNameFault, TargetFault};
-pub use estimate::{ReadEstimate, sample_compression_ratio};
+pub use estimate::{ReadEstimate, sample_file_bytes_per_text_byte};
 pub use fastq::check_no_other_format;
 pub use file_span::{FileSpan, VirtualOffset};
-pub use inline_umi::InlineUmis;
+pub use inline_umi::InlineUmiStructures;
 pub use lane::{Lane, LaneFiles, LaneSlice, MateLayout, NORMAL_SAMPLE, TUMOUR_SAMPLE, num_samples};
 pub use pair_batch::{Mate, PairBatch, ReadPair};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};
 pub use record_counts::{INCOMPLETE_READ_DESCRIPTIONS, RecordCounts};
-pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_into_shards};
+pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_lanes_into_shards};
 pub use stream::{BatchLimits, ReadStream, StreamLane, StreamOptions};
-pub use tags::{BamTag, BamTags, CarriedTags, InvalidTags, parse_tag_name};
+pub use tags::{BamTag, BamTagIter, CarriedTags, InvalidTags, parse_tag_name};
 pub use trim::{TrimCounts, Trimmer};

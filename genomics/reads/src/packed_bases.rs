@@ -10,8 +10,8 @@ const HALF_WORD_BASES: usize = WORD_BASES / 2;
 
 /// A read as base codes and as packed words. The memory is reused for all reads.
 #[derive(Debug, Default)]
-pub struct BaseCodes {
-    /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE_CODE`]; padded with zeros to a whole word.
+pub struct CodesAndPackedBases {
+    /// Codes of the bases, 0 to 3 or [`dna::NOT_A_BASE_CODE`]; padded with zeros to a multiple of 32 bases.
     codes: Vec<u8>,
     /// The bases at two bits each, followed by one zero word.
     words: Vec<u64>,
@@ -20,7 +20,7 @@ pub struct BaseCodes {
     pub has_non_acgt: bool,
 }
 
-impl BaseCodes {
+impl CodesAndPackedBases {
     /// Replaces the read by the bases `seq`: encodes and packs them with the widest vector instructions of the CPU.
     /// Bases whose quality byte is below `min_quality` become [`dna::NOT_A_BASE_CODE`]. `qual` must be as long as
     /// `seq`.
@@ -28,13 +28,13 @@ impl BaseCodes {
     pub fn encode_bases(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         run_with_widest_simd(
             #[inline(always)]
-            || self.encode_bases_scalar(seq, qual, min_quality),
+            || self.encode_bases_without_dispatch(seq, qual, min_quality),
         );
     }
 
-    /// Like [`BaseCodes::encode_bases`], without a choice of vector instructions.
+    /// Like [`CodesAndPackedBases::encode_bases`], without a choice of vector instructions.
     #[inline(always)]
-    pub fn encode_bases_scalar(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
+    pub fn encode_bases_without_dispatch(&mut self, seq: &[u8], qual: &[u8], min_quality: u8) {
         self.bases = seq.len();
         let words = seq.len().div_ceil(WORD_BASES);
         self.codes.resize(words * WORD_BASES, 0);
@@ -64,7 +64,7 @@ impl BaseCodes {
     }
 
     /// The bases at 2 bits each, and whether the read has bases other than A, C, G and T.
-    pub fn packed(&self) -> PackedBases<'_> {
+    pub fn packed_bases(&self) -> PackedBases<'_> {
         PackedBases { words: &self.words, has_non_acgt: self.has_non_acgt }
     }
 }
@@ -128,14 +128,14 @@ impl PackedBases<'_> {
 
 /// Mask of the bits of a word that come after its first `bases` bases (at most 32).
 #[inline(always)]
-pub fn mask_of_bits_after(bases: usize) -> u64 {
+pub fn mask_of_bits_after_bases(bases: usize) -> u64 {
     // Shift in two steps, because a shift by 64 is undefined.
     u64::MAX >> bases >> bases
 }
 
 /// The reverse complement of 16 bases at two bits each.
 #[inline(always)]
-pub fn reverse_complement_16(bases: u32) -> u32 {
+pub fn reverse_complement_16_bases(bases: u32) -> u32 {
     let x = !bases;
     let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
     let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
@@ -160,10 +160,11 @@ mod tests {
         for seq in [&all[..], &random_bases(150, 1), &random_bases(31, 2), &random_bases(64, 3), b"", b"A"] {
             let qual: Vec<u8> = (0..seq.len()).map(|i| 33 + (i % 41) as u8).collect();
             for lowest in [0, 33 + 7] {
-                let [mut wide, mut scalar] =
-                    [const { BaseCodes { codes: Vec::new(), words: Vec::new(), bases: 0, has_non_acgt: true } }; 2];
+                let [mut wide, mut scalar] = [const {
+                    CodesAndPackedBases { codes: Vec::new(), words: Vec::new(), bases: 0, has_non_acgt: true }
+                }; 2];
                 wide.encode_bases(seq, &qual, lowest);
-                scalar.encode_bases_scalar(seq, &qual, lowest);
+                scalar.encode_bases_without_dispatch(seq, &qual, lowest);
                 let code =
                     |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE_CODE } else { dna::encode_base(base) };
                 assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
@@ -182,21 +183,21 @@ mod tests {
     #[test]
     fn sixteen_mers_agree_with_words() {
         let seq = random_bases(150, 5);
-        let mut codes = BaseCodes::default();
+        let mut codes = CodesAndPackedBases::default();
         codes.encode_bases(&seq, &seq, 0);
         for at in 0..160 {
-            let all = codes.packed().next_32_sixteen_mers(at);
+            let all = codes.packed_bases().next_32_sixteen_mers(at);
             for (i, sixteen) in all.into_iter().enumerate() {
-                assert_eq!(sixteen, (codes.packed().word_from_base(at + i) >> 32) as u32, "base {at} + {i}");
+                assert_eq!(sixteen, (codes.packed_bases().word_from_base(at + i) >> 32) as u32, "base {at} + {i}");
             }
         }
         let opposite = dna::reverse_complement(&seq[40..56]);
-        let mut reverse_complemented = BaseCodes::default();
+        let mut reverse_complemented = CodesAndPackedBases::default();
         reverse_complemented.encode_bases(&opposite, &opposite, 0);
         assert_eq!(
-            reverse_complement_16(codes.packed().next_32_sixteen_mers(40)[0]),
-            reverse_complemented.packed().next_32_sixteen_mers(0)[0]
+            reverse_complement_16_bases(codes.packed_bases().next_32_sixteen_mers(40)[0]),
+            reverse_complemented.packed_bases().next_32_sixteen_mers(0)[0]
         );
-        assert_eq!([0, 1, 31, 32].map(mask_of_bits_after), [u64::MAX, u64::MAX >> 2, 3, 0]);
+        assert_eq!([0, 1, 31, 32].map(mask_of_bits_after_bases), [u64::MAX, u64::MAX >> 2, 3, 0]);
     }
 }

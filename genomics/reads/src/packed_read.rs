@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for OwnedRead {
 
 impl OwnedRead {
     /// Copies a mate out of its batch: bases in upper case, Phred qualities without offset.
-    pub fn from_mate(mate: Mate<'_>) -> OwnedRead {
+    pub fn copy_mate_to_owned_read(mate: Mate<'_>) -> OwnedRead {
         OwnedRead { seq: mate.seq.to_ascii_uppercase(), qual: mate.qual.iter().map(|q| q.saturating_sub(33)).collect() }
     }
 
@@ -382,7 +382,7 @@ impl PackedRead {
     }
 
     /// The bases in a range of positions, which must not extend over the end of the read; otherwise the call may panic.
-    pub fn bases(&self, range: Range<usize>) -> Vec<u8> {
+    pub fn unpack_bases_in_range(&self, range: Range<usize>) -> Vec<u8> {
         let packed = self.as_packed_ref();
         let mut seq: Vec<u8> = range.clone().map(|at| decode_base(unpack_value(packed.packed_bases, at, 2))).collect();
         for (at, letter) in packed.exceptions().filter(|(at, _)| range.contains(at)) {
@@ -436,7 +436,7 @@ mod tests {
                 assert_eq!((packed.len(), packed.is_empty()), (seq.len(), seq.is_empty()));
                 for at in 0..seq.len() {
                     assert_eq!(packed.quality_at(at), qual[at]);
-                    assert_eq!(packed.bases(at..seq.len()), seq[at..]);
+                    assert_eq!(packed.unpack_bases_in_range(at..seq.len()), seq[at..]);
                 }
                 assert_eq!(PackedRead::new(&seq, &qual), packed);
                 if length == 150 && !seq.contains(&b'N') {

@@ -120,7 +120,7 @@ impl PackedReadsWriter {
     fn fail(&self, error: Error) {
         self.first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.is_stopped.store(true, Relaxed);
-        self.spill.release_disk_space();
+        self.spill.release_all_disk_space();
     }
 }
 
@@ -217,7 +217,7 @@ fn read_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// A file of packed reads, opened for reading.
 #[derive(Debug)]
-pub struct PackedReads {
+pub struct PackedReadsFile {
     spill: SpillFile,
     index: PackedReadBlockIndex,
 }
@@ -265,28 +265,31 @@ impl PackedPair<'_> {
     }
 }
 
-impl PackedReads {
+impl PackedReadsFile {
     /// Opens the file at `path`; `None` if the file does not exist or its size differs from that in `copied`, the
     /// index of its blocks.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(path: &Path, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
+    pub fn open(path: &Path, copied: PackedReadBlockIndex) -> Result<Option<PackedReadsFile>, Error> {
         let spill = match path.metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Ok(file) if file.len() != copied.file_bytes() => return Ok(None),
             // Opening the file reports an error of its metadata.
             _ => SpillFile::open_for_reading(CONTENTS, path)?,
         };
-        Ok(Some(PackedReads { spill, index: copied }))
+        Ok(Some(PackedReadsFile { spill, index: copied }))
     }
 
     /// Opens the packed reads in a local copy of an object of the run store. `copied` is the index of their blocks.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open_object(file: &LocalCopyOfObjectRange<'_>, copied: PackedReadBlockIndex) -> Result<PackedReads, Error> {
-        Ok(PackedReads { spill: SpillFile::open_object(CONTENTS, file)?, index: copied })
+    pub fn open_object_copy(
+        file: &LocalCopyOfObjectRange<'_>,
+        copied: PackedReadBlockIndex,
+    ) -> Result<PackedReadsFile, Error> {
+        Ok(PackedReadsFile { spill: SpillFile::open_object_copy(CONTENTS, file)?, index: copied })
     }
 
     /// Calls `each` with every pair of the given samples, on up to `threads` threads (at least one). Each thread has
@@ -315,7 +318,7 @@ impl PackedReads {
             progress.add_bytes(piece.len.into());
             progress.add_pairs(pairs.into());
             let whole = buffers.for_each_pair(pairs, |mut pair| each(state, &mut pair, sample))?;
-            if whole { Ok(()) } else { Err(E::from(self.spill.damaged_error(&piece))) }
+            if whole { Ok(()) } else { Err(E::from(self.spill.damaged_block_error(&piece))) }
         })
         .map(drop)
     }
@@ -412,7 +415,7 @@ mod tests {
         writer.finish(recorders)
     }
 
-    fn read(copy: &PackedReads, samples: &[u8], threads: usize) -> Result<Vec<Owned>, Error> {
+    fn read(copy: &PackedReadsFile, samples: &[u8], threads: usize) -> Result<Vec<Owned>, Error> {
         let (progress, all) = (ProgressCounters::default(), Mutex::new(Vec::new()));
         copy.for_each_pair(
             samples,
@@ -441,7 +444,7 @@ mod tests {
             let index = write_pairs(&path, &all, threads, u64::MAX).unwrap();
             assert!(index.blocks.len() > 5 && index.file_bytes() == fs::metadata(&path).unwrap().len());
             assert_eq!(index.num_pairs(), all.len() as u64);
-            let copy = PackedReads::open(&path, index).unwrap().unwrap();
+            let copy = PackedReadsFile::open(&path, index).unwrap().unwrap();
             let mut back = read(&copy, &[0, 1], 3).unwrap();
             all.sort();
             back.sort();
@@ -451,7 +454,7 @@ mod tests {
             assert!(one.iter().eq(all.iter().filter(|pair| pair.0 == 1)));
         }
         let none = write_pairs(&path, &[], 2, 0).unwrap();
-        assert_eq!(read(&PackedReads::open(&path, none).unwrap().unwrap(), &[0, 1], 2).unwrap(), []);
+        assert_eq!(read(&PackedReadsFile::open(&path, none).unwrap().unwrap(), &[0, 1], 2).unwrap(), []);
     }
 
     #[test]
@@ -478,13 +481,13 @@ mod tests {
         let mut bad = good.clone();
         bad[good.len() / 3] ^= 4;
         fs::write(&path, bad).unwrap();
-        let copy = PackedReads::open(&path, index.clone()).unwrap().unwrap();
+        let copy = PackedReadsFile::open(&path, index.clone()).unwrap().unwrap();
         let message = read(&copy, &[0, 1], 2).unwrap_err().to_string();
         assert!(message.contains("reads.bins is damaged"), "{message}");
         fs::write(&path, &good[1..]).unwrap();
-        assert!(PackedReads::open(&path, index.clone()).unwrap().is_none());
+        assert!(PackedReadsFile::open(&path, index.clone()).unwrap().is_none());
         fs::remove_file(&path).unwrap();
-        assert!(PackedReads::open(&path, index).unwrap().is_none());
+        assert!(PackedReadsFile::open(&path, index).unwrap().is_none());
     }
 
     #[test]

@@ -66,12 +66,12 @@ impl PairBatch {
 
     /// Copies the name and both mates of a read pair to the end of the batch.
     pub fn push(&mut self, name: &[u8], mates: [Mate<'_>; 2]) {
-        self.push_concatenated([name, &[], &[]], mates.map(|mate| [mate, Mate::WITHOUT_BASES]));
+        self.push_concatenated_parts([name, &[], &[]], mates.map(|mate| [mate, Mate::WITHOUT_BASES]));
     }
 
     /// Appends a pair whose name is the concatenation of three parts, and each of whose mates is the concatenation of
     /// two parts.
-    pub(crate) fn push_concatenated(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
+    pub(crate) fn push_concatenated_parts(&mut self, name: [&[u8]; 3], mates: [[Mate<'_>; 2]; 2]) {
         let start = self.bytes.len() as u32;
         let mut append = |pieces: &[&[u8]]| {
             pieces.iter().for_each(|piece| self.bytes.extend_from_slice(piece));

@@ -54,7 +54,7 @@ where
     }
     let (pipes, stop) = StopRequest::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
-    let resources = FileReadingResources::divide_among_files(threads, aligned);
+    let resources = FileReadingResources::divide_threads_among_files(threads, aligned);
     let source = |lane| LaneReader::new(lane, progress, Some(pipes.clone()), resources.clone());
     let sources: Vec<LaneReader<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
@@ -71,7 +71,7 @@ where
                 if stop.request() && lanes[lane].has_pipe() {
                     break;
                 }
-                Failure { lane, record: scratch.records_before(), error }.record_failure(&failure);
+                Failure { lane, record: scratch.num_records_before(), error }.record_failure(&failure);
                 break;
             }
         }
@@ -81,7 +81,7 @@ where
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
         None => {
-            sources.into_iter().for_each(LaneReader::store_record_counts);
+            sources.into_iter().for_each(LaneReader::store_record_counts_in_input);
             Ok(states)
         }
     }
@@ -90,7 +90,7 @@ where
 /// Reads the first batch of a lane to detect errors in it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
     let progress = ProgressCounters::default();
-    LaneReader::new(lane, &progress, None, FileReadingResources::divide_among_files(1, 1))?
+    LaneReader::new(lane, &progress, None, FileReadingResources::divide_threads_among_files(1, 1))?
         .next_batch(&mut ReaderScratch::default())
         .map(|_| ())
 }
@@ -124,8 +124,8 @@ struct ReaderScratch {
 
 impl ReaderScratch {
     /// Number of records of the lane before the records in the buffers.
-    fn records_before(&self) -> u64 {
-        self.fastq_blocks[0].records_before().max(self.aligned.records_before())
+    fn num_records_before(&self) -> u64 {
+        self.fastq_blocks[0].num_records_before().max(self.aligned.num_records_before())
     }
 }
 
@@ -141,7 +141,7 @@ struct LaneReader<'a> {
     /// The file of read 2; `None` before it is opened, after its end, and for a lane of one file.
     second_file: Mutex<Option<FastqReader<&'a ProgressCounters>>>,
     /// Pipe whose other end ends the waiting for input when it is dropped; `None` if pipes are refused.
-    pipe_stop: Option<Arc<PipeReader>>,
+    pipe_waker: Option<Arc<PipeReader>>,
     /// Counts of the FASTQ records read so far; only used for a lane with read structures (UMIs in the reads).
     counts: Mutex<RecordCounts>,
 }
@@ -163,7 +163,7 @@ impl<'a> LaneReader<'a> {
         let aligned = match &lane.files {
             LaneFiles::Aligned(of) => {
                 let structures = lane.umis.as_ref().map(|umis| &umis.structures);
-                let resources = resources.with_pipe_stop(pipes.clone());
+                let resources = resources.accept_pipes_with_waker(pipes.clone());
                 Some(aligned::SharedReader::new(of, lane.sample, structures, progress, resources)?)
             }
             _ => None,
@@ -181,15 +181,15 @@ impl<'a> LaneReader<'a> {
             progress,
             first_file: first,
             second_file: second,
-            pipe_stop: pipes,
+            pipe_waker: pipes,
             counts,
         })
     }
 
     /// Stores the record counts in the lane. Called when the workers have read the lane to its end.
-    fn store_record_counts(self) {
+    fn store_record_counts_in_input(self) {
         if let Some(aligned) = self.aligned {
-            aligned.store_record_counts();
+            aligned.store_record_counts_in_input();
         } else if let Some(umis) = &self.lane.umis {
             umis.counts.set(lock(&self.counts).clone());
         }
@@ -197,7 +197,7 @@ impl<'a> LaneReader<'a> {
 
     fn fastq_options(&self, span: Option<FileSpan>) -> FastqOptions {
         FastqOptions {
-            access: FileReadOptions { pipe_stop: self.pipe_stop.clone(), span, ..FileReadOptions::default() },
+            access: FileReadOptions { pipe_waker: self.pipe_waker.clone(), span, ..FileReadOptions::default() },
             ..FastqOptions::for_pairs(None)
         }
     }
@@ -292,7 +292,7 @@ impl<'a> LaneReader<'a> {
         };
         let stream = Box::new(FastqReader::open(path, self.progress, &self.fastq_options(one))?);
         // Blocks of mates must have the same records, so they are not limited by bytes.
-        let limit = BlockLimits { records: stream.target_block_records(), bytes: usize::MAX };
+        let limit = BlockLimits { records: stream.estimate_records_per_block(), bytes: usize::MAX };
         Ok(FirstFile::Open { stream, limit })
     }
 }

@@ -14,7 +14,7 @@ use noodles_csi::binning_index::index::header::ReferenceSequenceNames;
 
 use crate::error::{Error, KnownVariantsFault};
 use crate::fasta::Reference;
-use crate::text_lines::{for_each_line, for_lines_until};
+use crate::text_lines::{for_each_line, for_each_line_until_break};
 
 /// A substitution, insertion or deletion as in VCF, with as few bases as possible. It must be left-aligned to be found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,9 +23,9 @@ pub struct SmallVariant {
     pub contig: usize,
     /// 0-based position of the first base of REF.
     pub pos: usize,
-    /// REF of the VCF, upper case.
+    /// REF without bases shared with ALT, except one before an indel; upper case.
     pub reference: Vec<u8>,
-    /// One ALT of the VCF, upper case.
+    /// One ALT without bases shared with REF, except one before an indel; upper case.
     pub alternative: Vec<u8>,
 }
 
@@ -104,7 +104,7 @@ impl PopulationFrequencies {
     /// # Errors
     /// The file cannot be read or is empty; its header, first record or index is not valid, as for
     /// [`Self::read_vcf_file`]; or the reference has none of the contigs in the header.
-    pub fn check_vcf_file(path: &Path, genome: &Reference) -> Result<(), Error> {
+    pub fn check_vcf_header_and_index(path: &Path, genome: &Reference) -> Result<(), Error> {
         let found = PopulationFrequencies::default();
         let mut reader = FrequencyReader { path, genome, wanted: HashSet::new(), found };
         reader.check_header_and_first_record()?;
@@ -148,7 +148,7 @@ impl FrequencyReader<'_> {
     fn check_header_and_first_record(&mut self) -> Result<(), Error> {
         let (mut contigs, mut has_lines) = (Vec::new(), false);
         let path = self.path;
-        for_lines_until(
+        for_each_line_until_break(
             path,
             |number, line| {
                 has_lines = true;
@@ -376,7 +376,7 @@ mod tests {
         let check = |text: &str| {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            PopulationFrequencies::check_vcf_file(file.path(), &genome()).map_err(|error| error.to_string())
+            PopulationFrequencies::check_vcf_header_and_index(file.path(), &genome()).map_err(|error| error.to_string())
         };
         let contigs = |name: &str| HEADER.replace("#CHROM", &format!("##contig=<ID={name},length=9>\n#CHROM"));
         for (text, message) in [

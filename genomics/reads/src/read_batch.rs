@@ -20,7 +20,7 @@ pub struct ReadRef<'a> {
 
 impl ReadRef<'_> {
     /// Whether SAM would take the record of the read for a header line, because its name begins with `@`.
-    pub fn is_like_sam_header(&self) -> bool {
+    pub fn name_looks_like_sam_header(&self) -> bool {
         self.name.starts_with(b"@")
     }
 }

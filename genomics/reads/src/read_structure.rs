@@ -48,12 +48,12 @@ impl ReadStructure {
     }
 
     /// Number of bases before the template.
-    pub fn bases_before_template(&self) -> usize {
+    pub fn num_bases_before_template(&self) -> usize {
         self.segments_before_template.iter().map(|segment| segment.0).sum()
     }
 
     /// Appends the UMI bases of a read to `umi`, in upper case; letters other than A, C, G and T become N. The read
-    /// must have at least [`Self::bases_before_template`] bases.
+    /// must have at least [`Self::num_bases_before_template`] bases.
     pub(crate) fn append_umi(&self, seq: &[u8], umi: &mut Vec<u8>) {
         let mut start = 0;
         for &(length, is_umi) in &self.segments_before_template {
@@ -65,9 +65,9 @@ impl ReadStructure {
         }
     }
 
-    /// The template bases and qualities of a read, which must have at least [`Self::bases_before_template`] bases.
-    pub(crate) fn template<'a>(&self, read: Mate<'a>) -> Mate<'a> {
-        let start = self.bases_before_template();
+    /// The template bases and qualities of a read, which must have at least [`Self::num_bases_before_template`] bases.
+    pub(crate) fn template_of_read<'a>(&self, read: Mate<'a>) -> Mate<'a> {
+        let start = self.num_bases_before_template();
         let end = self.template_bp.map_or(read.seq.len(), |template| read.seq.len().min(start + template));
         Mate { seq: &read.seq[start..end], qual: &read.qual[start..end] }
     }
@@ -195,11 +195,11 @@ mod tests {
     fn structures_of_fgbio_are_parsed() {
         let structure: ReadStructure = "3M1S+T".parse().unwrap();
         assert_eq!(
-            (structure.umi_bp(), structure.bases_before_template(), structure.to_string()),
+            (structure.umi_bp(), structure.num_bases_before_template(), structure.to_string()),
             (3, 4, "3M1S+T".into())
         );
         let ReadStructures([first, second]) = "8M+T,+T".parse().unwrap();
-        assert_eq!((first.bases_before_template(), second.bases_before_template()), (8, 0));
+        assert_eq!((first.num_bases_before_template(), second.num_bases_before_template()), (8, 0));
         for (text, fault) in [
             ("3M1S", "no template"),
             ("3M1ST", "length of each segment"),
@@ -234,7 +234,7 @@ mod tests {
             let structure: ReadStructure = text.parse().unwrap();
             let mut own = Vec::new();
             structure.append_umi(read.seq, &mut own);
-            let kept = structure.template(read);
+            let kept = structure.template_of_read(read);
             assert_eq!(
                 (&own[..], kept.seq, kept.qual.len()),
                 (umi.as_bytes(), template.as_bytes(), template.len()),

@@ -84,7 +84,7 @@ impl CountWithExample {
     }
 
     /// Returns `what` with the example name appended, for a message, and the number of reads.
-    pub fn description_with_example_and_count(&self, what: &str) -> (String, u64) {
+    pub fn describe_with_example_and_count(&self, what: &str) -> (String, u64) {
         let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
         (format!("{what}{example}"), self.num_reads)
     }
@@ -128,7 +128,7 @@ impl RecordCounts {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
-            self.shorter_than_structure.description_with_example_and_count(SHORTER_THAN_STRUCTURE),
+            self.shorter_than_structure.describe_with_example_and_count(SHORTER_THAN_STRUCTURE),
         ];
         skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data_counts()).collect()
     }
@@ -136,9 +136,9 @@ impl RecordCounts {
     /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
     fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
         let all = [
-            self.mate_missing.description_with_example_and_count(MATE_MISSING),
-            self.hard_clipped.description_with_example_and_count(HARD_CLIPPED),
-            self.without_bases.description_with_example_and_count(WITHOUT_BASES),
+            self.mate_missing.describe_with_example_and_count(MATE_MISSING),
+            self.hard_clipped.describe_with_example_and_count(HARD_CLIPPED),
+            self.without_bases.describe_with_example_and_count(WITHOUT_BASES),
         ];
         all.into_iter().filter(|(_, n)| *n > 0).collect()
     }

@@ -20,7 +20,7 @@ const STEP_BASES: usize = 284;
 const BASE_QUALITY: u8 = b'I';
 
 /// Approximate number of artificial reads of a sequence of `bases` bases, and of the bases of these reads.
-pub(crate) fn count_artificial_reads_and_bases(bases: u64) -> [u64; 2] {
+pub(crate) fn estimate_artificial_reads_and_bases(bases: u64) -> [u64; 2] {
     let reads = bases / STEP_BASES as u64;
     [reads, reads * READ_BASES as u64]
 }
@@ -62,7 +62,7 @@ impl<'a> ReferenceReads<'a> {
         }
         while batch.is_empty() {
             let State::Open(reader, cutter) = &mut *state else { return Ok(false) };
-            match reader.read_chunk(&mut |event| cutter.add_event(event, batch)) {
+            match reader.read_events_of_chunk(&mut |event| cutter.add_event(event, batch)) {
                 Ok(true) => {}
                 Ok(false) => {
                     cutter.end_sequence(batch);

@@ -119,13 +119,13 @@ pub enum SplitObstacle {
 /// enough slices. The result depends only on the files and `n`.
 ///
 /// ```
-/// use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, split_into_shards};
+/// use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, split_lanes_into_shards};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, (0..20_000).map(|i| format!("@r{i}\nACGT\n+\nFFFF\n")).collect::<String>())?;
 /// let lanes = [Lane::with_whole_files(NORMAL_SAMPLE, LaneFiles::Single(path))];
-/// let plan = split_into_shards(&lanes, 2)?;
+/// let plan = split_lanes_into_shards(&lanes, 2)?;
 /// let [first, second] = &plan.shards[..] else { panic!("two shards") };
 /// assert_eq!(first[0].slice.unwrap().first_file.end, Some(second[0].slice.unwrap().first_file.start));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -133,7 +133,7 @@ pub enum SplitObstacle {
 ///
 /// # Errors
 /// A file is missing or cannot be read. Errors in the reads are reported by [`check_lanes`](crate::check_lanes).
-pub fn split_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
+pub fn split_lanes_into_shards(lanes: &[Lane], n: usize) -> Result<ShardPlan, Error> {
     let n = n.max(1);
     let (mut bins, mut rest, mut uncut) = (vec![ShardBuilder::default(); n], Vec::new(), Vec::new());
     for (number, lane) in lanes.iter().enumerate() {

@@ -22,7 +22,7 @@ use crate::check::check_no_duplicate_inputs;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{
     BlockLimits, FastqBlock, FastqOptions, FastqReader, FastqRecord, FastqRecordPosition, TARGET_BLOCK_BYTES,
-    check_mates,
+    check_mates_and_return_name,
 };
 use crate::inflate::FileReadOptions;
 use crate::pair_batch::Mate;
@@ -87,12 +87,12 @@ pub struct BatchLimits {
 
 impl BatchLimits {
     /// Batches end at this number of bases, as with the option `-K` of minibwa and, for pairs, of bwa.
-    pub fn with_num_bases(bases: u64) -> Self {
+    pub fn with_bases_per_batch(bases: u64) -> Self {
         BatchLimits { target_bases: bases, max_reads: usize::MAX, min_reads: 0, max_bases: bases }
     }
 
     /// Batches end at this number of reads.
-    pub fn with_num_reads(reads: usize) -> Self {
+    pub fn with_reads_per_batch(reads: usize) -> Self {
         BatchLimits { target_bases: u64::MAX, max_reads: reads, min_reads: 0, max_bases: u64::MAX }
     }
 
@@ -149,7 +149,7 @@ impl StreamOptions {
 /// # let path = folder.path().join("reads.fq");
 /// # std::fs::write(&path, "@a/1\nACGT\n+\nFFFF\n@a/2\nAC\n+\nFF\n")?;
 /// let lanes = [StreamLane::Interleaved(path)];
-/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_bases(100_000_000)))?;
+/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_bases_per_batch(100_000_000)))?;
 /// let mut batch = ReadBatch::new();
 /// while stream.fill_batch(&mut batch)? {
 ///     assert!(batch.is_paired);
@@ -178,7 +178,7 @@ impl ReadStream {
     /// name, as a link, or as a copy. Errors in pipes are reported by [`ReadStream::fill_batch`].
     pub fn open(lanes: &[StreamLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Io)?;
-        let access = FileReadOptions { pipe_stop: Some(Arc::new(wake)), ..FileReadOptions::default() };
+        let access = FileReadOptions { pipe_waker: Some(Arc::new(wake)), ..FileReadOptions::default() };
         check_inputs(lanes, &access, &options.progress)?;
 
         let ahead = options.batches_ahead.max(1);
@@ -256,7 +256,7 @@ fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &Progr
     let aligned: Vec<&AlignedInput> = (lanes.iter())
         .filter_map(|lane| if let StreamLane::Aligned(aligned) = lane { Some(aligned) } else { None })
         .collect();
-    let terms = FastqOptions::for_reads(access.clone());
+    let terms = FastqOptions::for_reads_of_any_length(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
     for path in paths() {
         let unreadable = |source| Error::Read { path: path.into(), source };
@@ -312,13 +312,16 @@ impl PairingThread {
         let before = Cell::new(0);
         if let StreamLane::Aligned(aligned) = lane {
             let tags = self.options.carried_tags.clone();
-            let resources =
-                FileReadingResources::from_inflate_threads(inflaters).with_pipe_stop(self.access.pipe_stop.clone());
+            let resources = FileReadingResources::with_inflate_threads(inflaters)
+                .accept_pipes_with_waker(self.access.pipe_waker.clone());
             let reader = aligned::OrderedReader::open(aligned, tags, progress, resources);
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
         }
-        let terms = FastqOptions::for_reads(FileReadOptions { inflate_threads: inflaters, ..self.access.clone() });
+        let terms = FastqOptions::for_reads_of_any_length(FileReadOptions {
+            inflate_threads: inflaters,
+            ..self.access.clone()
+        });
         let mut output = BatchWriter::new(self, number, !matches!(lane, StreamLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
@@ -404,14 +407,14 @@ fn read_blocks(
         Ok(stream) => stream,
         Err(fault) => {
             // A failure to send means that the consumer was dropped.
-            let _ = blocks.send(FastqBlock::from_error(fault));
+            let _ = blocks.send(FastqBlock::new_with_error(fault));
             return;
         }
     };
-    let limit = BlockLimits { records: stream.target_block_records(), bytes: TARGET_BLOCK_BYTES };
+    let limit = BlockLimits { records: stream.estimate_records_per_block(), bytes: TARGET_BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
         stream.fill_block(&mut block, limit);
-        block.keep_valid_records(path);
+        block.truncate_at_first_invalid_record(path);
         let more = block.has_more;
         if blocks.send(block).is_err() || !more {
             return;
@@ -468,7 +471,7 @@ impl<'a> RecordReader<'a> {
 
     /// Number of records of the file up to and including the current record.
     fn num_read(&self) -> u64 {
-        self.block.records_before() + self.next as u64
+        self.block.num_records_before() + self.next as u64
     }
 }
 
@@ -536,7 +539,7 @@ impl<'a> BatchWriter<'a> {
 
     fn push_mates(&mut self, places: [FastqRecordPosition<'_>; 2]) -> Result<(), StopReason> {
         let records = places.map(|place| place.split_into_fields());
-        let name = check_mates(places, records.each_ref())?;
+        let name = check_mates_and_return_name(places, records.each_ref())?;
         records.iter().for_each(|record| self.push_record(name, record));
         self.send_if_full()
     }

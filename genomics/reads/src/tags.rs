@@ -1,5 +1,5 @@
-//! Tags of BAM records (SAM specification, section 4.2.4), and carried tags: tags of the input that are copied to the
-//! records of an aligner.
+//! Tags of BAM and CRAM records, encoded as in BAM (SAM specification, section 4.2.4), and carried tags: tags of the
+//! input that are copied to the records of an aligner.
 
 use std::ops::Range;
 
@@ -42,16 +42,16 @@ impl From<InvalidTags> for RecordFault {
 
 /// Iterates over the tags in the bytes of a record. The first tag that is not valid gives an error, the last item.
 #[derive(Debug, Clone)]
-pub struct BamTags<'a>(&'a [u8]);
+pub struct BamTagIter<'a>(&'a [u8]);
 
-impl<'a> BamTags<'a> {
+impl<'a> BamTagIter<'a> {
     /// Creates the iterator. `bytes` are the tags of one record and nothing else.
-    pub fn from_tag_bytes(bytes: &'a [u8]) -> BamTags<'a> {
-        BamTags(bytes)
+    pub fn from_tag_bytes(bytes: &'a [u8]) -> BamTagIter<'a> {
+        BamTagIter(bytes)
     }
 }
 
-impl<'a> Iterator for BamTags<'a> {
+impl<'a> Iterator for BamTagIter<'a> {
     type Item = Result<BamTag<'a>, InvalidTags>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -247,7 +247,7 @@ impl CarriedTags {
     /// # Errors
     /// The first tag for which this is not true.
     pub(crate) fn check_tags(&self, tags: &[u8]) -> Result<(), RecordFault> {
-        for tag in BamTags::from_tag_bytes(tags) {
+        for tag in BamTagIter::from_tag_bytes(tags) {
             let tag = tag?;
             if let Some(reason) = tag.invalid_part().filter(|_| self.contains(tag.name())) {
                 return Err(RecordFault::InvalidTag { tag: tag.name().escape_ascii().to_string(), reason });
@@ -260,8 +260,8 @@ impl CarriedTags {
     /// [`CarriedTags::check_tags`] must have accepted the tags.
     ///
     /// Tags of base modifications of a hard-clipped record are left out, because the record lacks bases of its read.
-    pub(crate) fn append_as_sequenced(&self, tags: &[u8], strand: RecordStrandAndClipping, out: &mut Vec<u8>) {
-        for tag in BamTags::from_tag_bytes(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
+    pub(crate) fn append_tags_as_sequenced(&self, tags: &[u8], strand: RecordStrandAndClipping, out: &mut Vec<u8>) {
+        for tag in BamTagIter::from_tag_bytes(tags).map_while(Result::ok).filter(|tag| self.contains(tag.name())) {
             if !(strand.is_hard_clipped && WHOLE_READ_TAGS.contains(&&tag.name())) {
                 self.append_tag(tag, strand.is_reverse, None, out);
             }
@@ -274,7 +274,7 @@ impl CarriedTags {
     /// Of a value with an element for each base, only the elements of `bases` are written (all, if there are not as
     /// many as bases of the read); a record without bases does not get such a tag. A record with only a part of the
     /// bases gets no tags of base modifications, which refer to all bases.
-    pub fn append_for_record(
+    pub fn append_tags_for_record(
         &self,
         tags: &[u8],
         read_length: usize,
@@ -282,7 +282,7 @@ impl CarriedTags {
         reverse: bool,
         out: &mut Vec<u8>,
     ) {
-        for tag in BamTags::from_tag_bytes(tags).map_while(Result::ok) {
+        for tag in BamTagIter::from_tag_bytes(tags).map_while(Result::ok) {
             let is_part = bases.len() < read_length;
             if is_part && WHOLE_READ_TAGS.contains(&&tag.name()) {
                 continue;
@@ -366,7 +366,7 @@ mod tests {
     fn lists_choose_tags() {
         let carried = |list: &str| {
             let mut out = Vec::new();
-            CarriedTags::parse_tag_list(list).unwrap().append_as_sequenced(
+            CarriedTags::parse_tag_list(list).unwrap().append_tags_as_sequenced(
                 &tags(),
                 RecordStrandAndClipping::default(),
                 &mut out,
@@ -375,7 +375,7 @@ mod tests {
         };
         assert_eq!(carried("RX"), text("RX", "ACGT-TTG"));
         assert_eq!(carried("MM,NH,RX"), [text("RX", "ACGT-TTG"), b"NHC\x02".to_vec(), text("MM", "C+m,1;")].concat());
-        let all: Vec<u8> = BamTags::from_tag_bytes(&carried("all")).flat_map(|tag| tag.unwrap().name()).collect();
+        let all: Vec<u8> = BamTagIter::from_tag_bytes(&carried("all")).flat_map(|tag| tag.unwrap().name()).collect();
         assert_eq!(all, b"RXMMOQcdac");
         for wrong in ["", "R", "RXX", "RX,", "1X", "RX QX", "R\u{e9}", "all,RX", "*"] {
             assert!(CarriedTags::parse_tag_list(wrong).unwrap_err().contains("is not a tag"), "{wrong}");
@@ -384,7 +384,7 @@ mod tests {
         let old_alignment = ["AM", "BQ", "LB", "OC", "OP", "PG", "PT", "PU", "SM"].map(|name| text(name, "x")).concat();
         let all_of = |list: &str, tags: &[u8]| {
             let mut out = Vec::new();
-            CarriedTags::parse_tag_list(list).unwrap().append_as_sequenced(
+            CarriedTags::parse_tag_list(list).unwrap().append_tags_as_sequenced(
                 tags,
                 RecordStrandAndClipping::default(),
                 &mut out,
@@ -410,7 +410,7 @@ mod tests {
         // A list takes precedence over the built-in order.
         let carried = lists("all", &[b"E2"], &[]).unwrap();
         let mut out = Vec::new();
-        carried.append_for_record(&text("E2", "AC"), 2, 0..2, true, &mut out);
+        carried.append_tags_for_record(&text("E2", "AC"), 2, 0..2, true, &mut out);
         assert_eq!(out, text("E2", "CA"));
     }
 
@@ -444,7 +444,7 @@ mod tests {
         let strand = RecordStrandAndClipping { is_reverse: true, is_hard_clipped: true };
         let tags =
             [text("MM", "C+m,1;"), b"MLBC\x01\0\0\0\x07".to_vec(), text("OQ", "ABC"), b"MNC\x04".to_vec()].concat();
-        CarriedTags::all_but_aligner_tags().append_as_sequenced(&tags, strand, &mut out);
+        CarriedTags::all_but_aligner_tags().append_tags_as_sequenced(&tags, strand, &mut out);
         assert_eq!(out, text("OQ", "CBA"));
     }
 
@@ -454,7 +454,7 @@ mod tests {
             CarriedTags::all_but_aligner_tags().with_strand_dependent_tags(vec![*b"xx"], vec![*b"xy"]).unwrap();
         let of_record = |tags: &[u8], length, bases, reverse| {
             let mut out = Vec::new();
-            carried.append_for_record(tags, length, bases, reverse, &mut out);
+            carried.append_tags_for_record(tags, length, bases, reverse, &mut out);
             out
         };
         let reversed = [text("OQ", "DCBA"), array("cd", &[400, 3, 2, 1]), text("ac", "NGtT")].concat();
@@ -474,7 +474,7 @@ mod tests {
         // A record on the reverse strand gives the values of the read, and base modifications stay.
         let mut sequenced = Vec::new();
         let strand = RecordStrandAndClipping { is_reverse: true, is_hard_clipped: false };
-        carried.append_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), strand, &mut sequenced);
+        carried.append_tags_as_sequenced(&[reversed, text("MM", "C+m,1;")].concat(), strand, &mut sequenced);
         assert_eq!(sequenced, [forward, text("MM", "C+m,1;")].concat());
         assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..4, true), text("MM", "C+m,1;"));
         assert_eq!(of_record(&text("MM", "C+m,1;"), 4, 0..3, true), b"");
@@ -485,19 +485,19 @@ mod tests {
     #[test]
     fn invalid_tags_end_with_an_error() {
         let whole = tags();
-        assert!(BamTags::from_tag_bytes(&whole).all(|tag| tag.is_ok()));
-        assert_eq!(BamTags::from_tag_bytes(&whole).map(|tag| tag.unwrap().len_bytes()).sum::<usize>(), whole.len());
-        let ends: Vec<usize> = BamTags::from_tag_bytes(&whole)
+        assert!(BamTagIter::from_tag_bytes(&whole).all(|tag| tag.is_ok()));
+        assert_eq!(BamTagIter::from_tag_bytes(&whole).map(|tag| tag.unwrap().len_bytes()).sum::<usize>(), whole.len());
+        let ends: Vec<usize> = BamTagIter::from_tag_bytes(&whole)
             .scan(0, |at, tag| {
                 *at += tag.unwrap().len_bytes();
                 Some(*at)
             })
             .collect();
         for cut in (1..whole.len()).filter(|cut| !ends.contains(cut)) {
-            assert_eq!(BamTags::from_tag_bytes(&whole[..cut]).last(), Some(Err(InvalidTags)), "{cut}");
+            assert_eq!(BamTagIter::from_tag_bytes(&whole[..cut]).last(), Some(Err(InvalidTags)), "{cut}");
         }
         for kind in [b"XXQ\0", b"XXB\0"] {
-            assert_eq!(BamTags::from_tag_bytes(kind).next(), Some(Err(InvalidTags)));
+            assert_eq!(BamTagIter::from_tag_bytes(kind).next(), Some(Err(InvalidTags)));
         }
     }
 }

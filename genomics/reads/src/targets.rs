@@ -44,7 +44,7 @@ impl Targets {
     ///
     /// # Errors
     /// The file cannot be read or has no interval; a line is invalid or does not fit the reference.
-    pub fn read_file(path: &Path, contigs: &[(String, usize)]) -> Result<Targets, Error> {
+    pub fn read_targets_file(path: &Path, contigs: &[(String, usize)]) -> Result<Targets, Error> {
         let mut parser = TargetParser {
             contigs,
             index: contigs.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect(),
@@ -60,11 +60,11 @@ impl Targets {
         if parser.intervals.is_empty() {
             return Err(Error::error_in_file(path, FileFault::NoTargets));
         }
-        Ok(Targets::from_intervals(parser.intervals))
+        Ok(Targets::merge_overlapping_intervals(parser.intervals))
     }
 
     /// Sorts intervals and merges those that overlap.
-    pub fn from_intervals(mut intervals: Vec<Target>) -> Targets {
+    pub fn merge_overlapping_intervals(mut intervals: Vec<Target>) -> Targets {
         let num_intervals_read = intervals.len();
         // The sort is stable, so names stay in the order of the file.
         intervals.sort_by_key(|target| (target.contig, target.start, target.end));
@@ -89,7 +89,7 @@ impl Targets {
 
     /// Whether some base of `start..end` of a contig is in a target that is extended by `padding_bp` bases on both
     /// sides.
-    pub fn overlaps(&self, contig: usize, start: usize, end: usize, padding_bp: usize) -> bool {
+    pub fn any_padded_target_overlaps(&self, contig: usize, start: usize, end: usize, padding_bp: usize) -> bool {
         // As targets do not overlap, their ends are sorted too.
         let first =
             self.intervals.partition_point(|target| (target.contig, target.end + padding_bp) <= (contig, start));
@@ -177,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("targets.bed");
         std::fs::write(&path, bytes).unwrap();
-        Targets::read_file(&path, &[("chr1".to_owned(), 1000), ("2".to_owned(), 500), ("chrM".to_owned(), 90)])
+        Targets::read_targets_file(&path, &[("chr1".to_owned(), 1000), ("2".to_owned(), 500), ("chrM".to_owned(), 90)])
     }
 
     fn target(contig: usize, start: usize, end: usize, name: &str) -> Target {
@@ -241,8 +241,8 @@ mod tests {
 
     #[test]
     fn padding_extends_both_sides() {
-        let targets = Targets::from_intervals(vec![target(0, 100, 200, ""), target(1, 50, 60, "")]);
-        let inside = |contig, start, end| targets.overlaps(contig, start, end, 10);
+        let targets = Targets::merge_overlapping_intervals(vec![target(0, 100, 200, ""), target(1, 50, 60, "")]);
+        let inside = |contig, start, end| targets.any_padded_target_overlaps(contig, start, end, 10);
         assert!(!inside(0, 89, 90) && inside(0, 90, 91) && inside(0, 209, 210) && !inside(0, 210, 211));
         assert!(inside(0, 0, 500) && !inside(1, 0, 40) && inside(1, 0, 41) && !inside(2, 0, 500));
         assert!(!inside(1, 70, 71) && !inside(0, 210, 300));

@@ -23,14 +23,14 @@ pub(crate) fn for_each_line(
     mut parse: impl FnMut(u64, &str) -> Result<(), Error>,
     damage_error: impl Fn(u64, CompressionFormat, String) -> Error,
 ) -> Result<(), Error> {
-    for_lines_until(path, |number, line| parse(number, line).map(ControlFlow::Continue), damage_error)
+    for_each_line_until_break(path, |number, line| parse(number, line).map(ControlFlow::Continue), damage_error)
 }
 
 /// Reads a file as [`for_each_line`] does, up to the line at which `parse` breaks.
 ///
 /// # Errors
 /// Those of [`for_each_line`].
-pub(crate) fn for_lines_until(
+pub(crate) fn for_each_line_until_break(
     path: &Path,
     mut parse: impl FnMut(u64, &str) -> Result<ControlFlow<()>, Error>,
     damage_error: impl Fn(u64, CompressionFormat, String) -> Error,

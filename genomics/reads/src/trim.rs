@@ -10,7 +10,7 @@ use genuma_machine::simd_and_prefetch::run_with_widest_simd;
 use serde::{Deserialize, Serialize};
 
 use crate::dna;
-use crate::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
+use crate::packed_bases::{CodesAndPackedBases, PackedBases, WORD_BASES, reverse_complement_16_bases};
 use crate::pair_batch::{Mate, ReadPair};
 
 /// Length in bases of the seeds (exact matches) by which the overlap of two mates is found.
@@ -100,7 +100,7 @@ impl TrimCounts {
     }
 
     /// Total number of bases that trimming has removed.
-    pub fn trimmed_bases(&self) -> u64 {
+    pub fn num_trimmed_bases(&self) -> u64 {
         self.adapter_bases + self.low_quality_bases + self.poly_g_bases
     }
 }
@@ -109,7 +109,7 @@ impl TrimCounts {
 #[derive(Debug, Default)]
 pub struct Trimmer {
     counts: TrimCounts,
-    reads: [BaseCodes; 2],
+    reads: [CodesAndPackedBases; 2],
 }
 
 fn truncate_mate(mate: Mate<'_>, len: usize) -> Mate<'_> {
@@ -194,20 +194,20 @@ struct SeedHits {
 }
 
 impl SeedSearch {
-    fn for_mate(mate: &BaseCodes, other: &BaseCodes) -> SeedSearch {
+    fn for_mate(mate: &CodesAndPackedBases, other: &CodesAndPackedBases) -> SeedSearch {
         let bases = mate.codes().len();
-        let has_two_seeds = |mate: &BaseCodes| mate.codes().len() >= 2 * SEED_BASES;
+        let has_two_seeds = |mate: &CodesAndPackedBases| mate.codes().len() >= 2 * SEED_BASES;
         SeedSearch {
             mate_seeds: has_two_seeds(other)
-                .then(|| [0, SEED_BASES].map(|at| reverse_complement_16(seed_at(other.packed(), at)))),
+                .then(|| [0, SEED_BASES].map(|at| reverse_complement_16_bases(seed_at(other.packed_bases(), at)))),
             fold_back_seed: has_two_seeds(mate)
-                .then(|| reverse_complement_16(seed_at(mate.packed(), bases - SEED_BASES))),
+                .then(|| reverse_complement_16_bases(seed_at(mate.packed_bases(), bases - SEED_BASES))),
         }
     }
 
     /// Searches a mate for the seeds and the adapter prefixes, with the widest vector instructions of the CPU. Seeds
     /// that extend beyond the end of the mate are included.
-    fn search(&self, mate: &BaseCodes) -> SeedHits {
+    fn search(&self, mate: &CodesAndPackedBases) -> SeedHits {
         let mut hits = SeedHits { has_mate_seed: false, has_fold_back_seed: false, has_adapter_prefix: false };
         run_with_widest_simd(
             #[inline(always)]
@@ -218,8 +218,8 @@ impl SeedSearch {
 
     /// Like [`SeedSearch::search`], without a choice of vector instructions.
     #[inline(always)]
-    fn search_scalar(&self, mate: &BaseCodes) -> SeedHits {
-        let (read, bases) = (mate.packed(), mate.codes().len());
+    fn search_scalar(&self, mate: &CodesAndPackedBases) -> SeedHits {
+        let (read, bases) = (mate.packed_bases(), mate.codes().len());
         let [first, second] = self.mate_seeds.unwrap_or_default();
         let fold = self.fold_back_seed.unwrap_or_default();
         // A match is where the XOR is 0. The minimum of each lane needs no branch.
@@ -303,16 +303,16 @@ impl Trimmer {
 
     /// The bases of the last trimmed pair, packed: without low-quality tails, but with adapters and poly-G tails.
     pub fn packed_mates_before_adapter_trimming(&self) -> [PackedBases<'_>; 2] {
-        self.reads.each_ref().map(BaseCodes::packed)
+        self.reads.each_ref().map(CodesAndPackedBases::packed_bases)
     }
 }
 
 /// Finds the length of a fragment that ends inside a mate: searches `read` for the reverse complements of the first
 /// two seeds of its `mate` and verifies the overlap.
-fn find_fragment_length(seeds: [u32; 2], mate: &BaseCodes, read: &BaseCodes) -> Option<usize> {
+fn find_fragment_length(seeds: [u32; 2], mate: &CodesAndPackedBases, read: &CodesAndPackedBases) -> Option<usize> {
     let starts = 0..(read.codes().len() + 1).saturating_sub(SEED_BASES);
     starts.into_iter().find_map(|at| {
-        let here = seed_at(read.packed(), at);
+        let here = seed_at(read.packed_bases(), at);
         let mut fragments = (1..).zip(seeds).filter(|(_, seed)| here == *seed).map(|(i, _)| at + i * SEED_BASES);
         fragments.find(|&fragment| is_fragment(mate.codes(), read.codes(), fragment))
     })
@@ -343,10 +343,10 @@ const MAX_REPEAT_UNIT_BASES: usize = 6;
 
 /// Returns the bases at the turning point of a fold-back read: the reverse complement of its last bases (`end`) occurs
 /// earlier in the read. `None` if the read does not fold back.
-fn find_fold_back(end: u32, read: &BaseCodes) -> Option<u32> {
+fn find_fold_back(end: u32, read: &CodesAndPackedBases) -> Option<u32> {
     let codes = read.codes();
     let last = codes.len().checked_sub(SEED_BASES).filter(|&last| last >= SEED_BASES)?;
-    let at = (0..=last - SEED_BASES).find(|&at| seed_at(read.packed(), at) == end)?;
+    let at = (0..=last - SEED_BASES).find(|&at| seed_at(read.packed_bases(), at) == end)?;
     // Compare both arms from the seed inwards, up to the turning point.
     let arm = (last - at) / 2;
     let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| c ^ 3).collect();
@@ -355,13 +355,13 @@ fn find_fold_back(end: u32, read: &BaseCodes) -> Option<u32> {
         (1..=MAX_REPEAT_UNIT_BASES).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
     let is_fold = !repeats && is_similar(codes[at..at + arm].iter().take(2 * SEED_BASES), backwards.iter());
     let middle = (at + codes.len()) / 2;
-    is_fold.then(|| seed_at(read.packed(), middle - SEED_BASES / 2))
+    is_fold.then(|| seed_at(read.packed_bases(), middle - SEED_BASES / 2))
 }
 
 /// Hash value of the bases at a turning point; equal for both strands.
 fn hash_of_turn(turn: u32) -> usize {
     // Multiplicative hashing with the golden ratio (Knuth).
-    let hash = turn.min(reverse_complement_16(turn)).wrapping_mul(0x9E37_79B9);
+    let hash = turn.min(reverse_complement_16_bases(turn)).wrapping_mul(0x9E37_79B9);
     hash as usize >> (u32::BITS - FOLD_BACK_HASHES.ilog2())
 }
 
@@ -374,9 +374,9 @@ fn is_adapter(codes: &[u8]) -> bool {
 }
 
 /// Position of the first known adapter in a mate.
-fn find_adapter(mate: &BaseCodes) -> Option<usize> {
+fn find_adapter(mate: &CodesAndPackedBases) -> Option<usize> {
     let marked = |at: &usize| {
-        ADAPTER_PREFIXES.contains(&(seed_at(mate.packed(), *at) >> (2 * (SEED_BASES - ADAPTER_PREFIX_BASES))))
+        ADAPTER_PREFIXES.contains(&(seed_at(mate.packed_bases(), *at) >> (2 * (SEED_BASES - ADAPTER_PREFIX_BASES))))
     };
     let mut starts = (0..(mate.codes().len() + 1).saturating_sub(ADAPTER_PREFIX_BASES)).filter(marked);
     starts.find(|&at| is_adapter(&mate.codes()[at..]))
@@ -409,7 +409,7 @@ mod tests {
             let at = below(mates[0].len() as u64 + 1) as usize;
             mates[0].splice(at..at, inserted);
             let [one, two] = mates.each_ref().map(|seq| {
-                let mut codes = BaseCodes::default();
+                let mut codes = CodesAndPackedBases::default();
                 codes.encode_bases(seq, seq, 0);
                 codes
             });

@@ -100,7 +100,7 @@ impl<'a> UmiOrMoleculeId<'a> {
     /// Chooses between the values of `RX` and `MI` (SAM tags specification, section 1.3). `MI` is the result of
     /// grouping, so it has precedence. A final `/A` or `/B` is the strand of a duplex and is not part of the molecule.
     /// A value of `RX` that is not a UMI (see [`umi_key_of_name`]) is ignored.
-    pub(crate) fn from_tag_values(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiOrMoleculeId<'a> {
+    pub(crate) fn choose_from_rx_and_mi(rx: Option<&'a [u8]>, mi: Option<&'a [u8]>) -> UmiOrMoleculeId<'a> {
         let molecule = mi.map(|id| id.strip_suffix(b"/A").or_else(|| id.strip_suffix(b"/B")).unwrap_or(id));
         match (molecule.filter(|id| !id.is_empty()), rx.filter(|bases| umi_key(bases) != 0)) {
             (Some(id), _) => UmiOrMoleculeId::MoleculeId(id),
@@ -110,7 +110,7 @@ impl<'a> UmiOrMoleculeId<'a> {
     }
 
     /// The end of the read name for this UMI, in two parts; both are empty if there is no UMI.
-    pub(crate) fn name_suffix(self) -> [&'a [u8]; 2] {
+    pub(crate) fn read_name_suffix(self) -> [&'a [u8]; 2] {
         match self {
             UmiOrMoleculeId::Missing => [&[], &[]],
             UmiOrMoleculeId::Bases(bases) => [b":", bases],
@@ -169,8 +169,8 @@ mod tests {
     #[test]
     fn tags_become_the_end_of_the_name() {
         let name = |rx: Option<&str>, mi: Option<&str>| {
-            let tag = UmiOrMoleculeId::from_tag_values(rx.map(str::as_bytes), mi.map(str::as_bytes));
-            [&b"r1"[..], &tag.name_suffix().concat()].concat()
+            let tag = UmiOrMoleculeId::choose_from_rx_and_mi(rx.map(str::as_bytes), mi.map(str::as_bytes));
+            [&b"r1"[..], &tag.read_name_suffix().concat()].concat()
         };
         assert_eq!(name(None, None), b"r1");
         assert_eq!(name(Some("ACG-TTT"), None), b"r1:ACG-TTT");

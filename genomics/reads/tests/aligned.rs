@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
     AlignedOptions, BatchLimits, Error, Lane, LaneFiles, MateLayout, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
-    RecordCounts, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_into_shards,
+    RecordCounts, StreamLane, StreamOptions, TUMOUR_SAMPLE, check_lanes, for_each_batch, split_lanes_into_shards,
 };
 
 /// A pair: name, and bases and qualities of both mates.
@@ -126,7 +126,7 @@ fn waiting_mates_are_spilled_beyond_the_memory_limit() {
 fn pulled(file: &PathBuf) -> (Vec<Read>, Vec<Read>, RecordCounts) {
     let of = genuma_reads::AlignedInput::new(file, AlignedOptions::default());
     let lanes = [StreamLane::Aligned(of.clone())];
-    let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimits::with_num_reads(500)));
+    let (batches, error) = pull(&lanes, StreamOptions::new(BatchLimits::with_reads_per_batch(500)));
     assert!(error.is_none(), "{error:?}");
     let mut before = 0;
     for (_, at, _, reads) in &batches {
@@ -213,7 +213,7 @@ fn damage_is_reported() {
         let lane = lane(&file, &AlignedOptions::default());
         let error = pairs(&[lane], 2).unwrap_err().to_string();
         let stream = StreamLane::Aligned(genuma_reads::AlignedInput::new(&file, AlignedOptions::default()));
-        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimits::with_num_reads(100)));
+        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
         assert_eq!(error_text.expect("an error").to_string(), error);
         error
     };
@@ -326,7 +326,7 @@ fn cram_gives_the_same_reads_as_bam() {
             assert_eq!(lane.record_counts().unwrap().records, records.len() as u64);
         }
         assert!(pulled(&cram).0 == pulled(&bam).0, "in the same order");
-        let estimate = ReadEstimate::estimate_lanes(&[lane(&cram, &AlignedOptions::default())]).unwrap();
+        let estimate = ReadEstimate::estimate_reads_of_lanes(&[lane(&cram, &AlignedOptions::default())]).unwrap();
         assert_eq!(estimate.reads, 2 * expected.len() as u64);
 
         let whole = std::fs::read(&cram).unwrap();
@@ -377,12 +377,13 @@ fn lane_formats_are_recognised_by_file_contents() {
         let all = pairs(&lanes, 1).unwrap();
         if what == 0 { all.iter().map(|p| p.1[0].len() + p.1[2].len()).sum() } else { 2 * all.len() }
     });
-    let estimate = ReadEstimate::estimate_lanes(&lanes).unwrap();
+    let estimate = ReadEstimate::estimate_reads_of_lanes(&lanes).unwrap();
     assert_eq!((estimate.bases, estimate.reads), (bases as u64, reads as u64));
     let whole =
-        ReadEstimate::estimate_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))]).unwrap();
+        ReadEstimate::estimate_reads_of_lanes(&[Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Pair(one, two))])
+            .unwrap();
     assert!(estimate.packed_bytes.abs_diff(whole.packed_bytes) < whole.packed_bytes / 8, "{estimate:?} {whole:?}");
-    let sharding = split_into_shards(&lanes, 4).unwrap();
+    let sharding = split_lanes_into_shards(&lanes, 4).unwrap();
     assert_eq!(sharding.shards.len(), 1);
     assert!(sharding.under_split_lanes[0].to_string().ends_with(
         "not divided: mates may be anywhere in a BAM, CRAM or BINSEQ file; for more shards give several files, or BGZF \

@@ -112,7 +112,7 @@ impl Case {
 /// All reads in the order of the file, and the error after them.
 fn pulled(file: &PathBuf) -> (Vec<Read>, Option<Error>) {
     let lane = StreamLane::Aligned(AlignedInput::new(file, AlignedOptions::default()));
-    let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(50)));
+    let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_reads_per_batch(50)));
     (batches.into_iter().flat_map(|(.., reads)| reads).collect(), error)
 }
 

@@ -132,7 +132,7 @@ fn reads(file: &Path, reference: Option<&Path>) -> Result<Vec<Read>, String> {
     let reference = CramReference::new(reference.map(Path::to_path_buf));
     let options = AlignedOptions { pair_mates: false, reference, ..AlignedOptions::default() };
     let stream = StreamLane::Aligned(AlignedInput::new(file, options));
-    let (batches, error) = pull(&[stream], StreamOptions::new(BatchLimits::with_num_reads(100)));
+    let (batches, error) = pull(&[stream], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
     let reads = batches.into_iter().flat_map(|batch| batch.3).collect();
     error.map_or(Ok(reads), |error| Err(error.to_string()))
 }
@@ -343,7 +343,7 @@ fn large_slices_are_refused() {
         let reference = CramReference::new(Some(sample.reference.clone()));
         let options = AlignedOptions { pair_mates: false, reference, max_slice_bytes, ..AlignedOptions::default() };
         let lane = StreamLane::Aligned(AlignedInput::new(&cram, options));
-        let (_, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(100)));
+        let (_, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
         error.map(|error| error.to_string())
     };
     assert_eq!(read(1 << 20), None);

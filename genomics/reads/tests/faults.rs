@@ -18,7 +18,8 @@ fn error_text(folder: &Folder, error: Error) -> String {
 
 /// The error of a read stream.
 fn pulling(folder: &Folder, lane: StreamLane, inflaters: usize) -> String {
-    let options = StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
+    let options =
+        StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimits::with_reads_per_batch(100)) };
     let pull = || {
         let (mut stream, mut batch) = (ReadStream::open(&[lane], options)?, ReadBatch::new());
         while stream.fill_batch(&mut batch)? {}
@@ -262,8 +263,9 @@ fn files_of_bzip2_xz_and_zstd_are_read() {
     let folder = Folder::new();
     let text = fastq(0, 3000, 1);
     let plain = folder.write("r.fq", &text);
-    let single =
-        |path: &Path| pull(&[StreamLane::Single(path.into())], StreamOptions::new(BatchLimits::with_num_reads(100)));
+    let single = |path: &Path| {
+        pull(&[StreamLane::Single(path.into())], StreamOptions::new(BatchLimits::with_reads_per_batch(100)))
+    };
     let (expected, error) = single(&plain);
     assert!(error.is_none(), "{error:?}");
     let commands: [(&str, &[&str]); 6] = [
@@ -339,7 +341,7 @@ fn zero_bytes_after_gzip_are_skipped() {
         let read_with = |tail: &[u8]| {
             let one = folder.write("1.fq.gz", [&packed[..], tail].concat());
             let lane = StreamLane::Pair(one, mates.clone());
-            let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(100)));
+            let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
             error.map_or(Ok(batches.iter().map(|batch| batch.3.len()).sum::<usize>()), Err)
         };
         for zeros in [1, 7, 512, 400_000] {

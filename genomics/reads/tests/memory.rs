@@ -14,7 +14,7 @@ fn peak(lane: &StreamLane, inflaters: usize) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let options =
-        StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimits::with_num_bases(300_000)) };
+        StreamOptions { inflate_threads: inflaters, ..StreamOptions::new(BatchLimits::with_bases_per_batch(300_000)) };
     let mut stream = ReadStream::open(std::slice::from_ref(lane), options).unwrap();
     let mut batch = ReadBatch::new();
     let mut reads = 0;

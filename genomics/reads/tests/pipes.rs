@@ -14,7 +14,8 @@ fn a_pipe_has_no_total_size() {
     let folder = Folder::new();
     let lane = StreamLane::Single(folder.write("r.fq", fastq(0, 100, 1)));
     let progress = Arc::new(ProgressCounters::default());
-    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimits::with_num_reads(8)) };
+    let options =
+        StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimits::with_reads_per_batch(8)) };
     assert!(pull(&[as_pipes(lane)], options).1.is_none());
     assert_eq!((progress.bytes_done(), progress.bytes_total()), (fastq(0, 100, 1).len() as u64, 0));
 }
@@ -26,7 +27,7 @@ const CHILD: &str = "GENUMA_READS_TEST_CHILD";
 fn the_standard_input_is_read_once() {
     let lane = StreamLane::Interleaved("-".into());
     if std::env::var_os(CHILD).is_some() {
-        let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_num_reads(64)));
+        let (batches, error) = pull(&[lane], StreamOptions::new(BatchLimits::with_reads_per_batch(64)));
         let reads: Vec<_> = batches.into_iter().flat_map(|(.., reads)| reads).collect();
         // The test harness writes to the standard output, too.
         std::fs::write(std::env::var_os(CHILD).unwrap(), format!("{reads:?} {:?}", error.map(|e| e.to_string())))
@@ -66,7 +67,7 @@ fn a_stream_dropped_early_stops_its_threads() {
     let folder = Folder::new();
     let mates = [1, 2].map(|mate| folder.write(&format!("{mate}.bgz"), bgzf(&fastq(0, 50_000, mate))));
     let [one, two] = mates;
-    let options = StreamOptions { inflate_threads: 4, ..StreamOptions::new(BatchLimits::with_num_reads(10)) };
+    let options = StreamOptions { inflate_threads: 4, ..StreamOptions::new(BatchLimits::with_reads_per_batch(10)) };
     let mut batch = ReadBatch::new();
     // After no batch or one batch: dropping joins all threads, so it would hang if one did not stop.
     for pulled in [0, 3] {
@@ -98,7 +99,7 @@ fn an_error_is_reported_while_the_other_file_waits() {
     let (one, two) = (folder.write("1.fq", "@a\nAC\n+\nFF\n"), folder.path().join("fifo"));
     make_fifo(&two);
     let lanes = [StreamLane::Pair(one, two.clone())];
-    let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_num_reads(1))).unwrap();
+    let mut stream = ReadStream::open(&lanes, StreamOptions::new(BatchLimits::with_reads_per_batch(1))).unwrap();
     let silent = OpenOptions::new().write(true).open(&two).unwrap();
     // More than one block: the reader of the pipe waits for the rest of the last block.
     let text = fastq(0, 4000, 2);

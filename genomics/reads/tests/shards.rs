@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use genuma_reads::{
     CompressionFormat, Error, FileSpan, Lane, LaneFiles, LaneSlice, NORMAL_SAMPLE, ProgressCounters, ReadEstimate,
-    ShardPlan, SplitObstacle, TUMOUR_SAMPLE, VirtualOffset, check_lanes, for_each_batch, split_into_shards,
+    ShardPlan, SplitObstacle, TUMOUR_SAMPLE, VirtualOffset, check_lanes, for_each_batch, split_lanes_into_shards,
 };
 
 /// A pair: sample, name, bases and qualities of both mates.
@@ -41,8 +41,8 @@ fn message(folder: &Folder, lane: &Lane) -> String {
 
 /// Divides lanes into shards and checks that the shards together have the pairs of the lanes. Also returns the number of pairs of each shard.
 fn cut(lanes: &[Lane], n: usize, all: &(Seen, u64)) -> (ShardPlan, Vec<usize>) {
-    let sharding = split_into_shards(lanes, n).unwrap();
-    assert_eq!(split_into_shards(lanes, n).unwrap(), sharding, "the same files are cut at the same places");
+    let sharding = split_lanes_into_shards(lanes, n).unwrap();
+    assert_eq!(split_lanes_into_shards(lanes, n).unwrap(), sharding, "the same files are cut at the same places");
     assert!(sharding.shards.len() <= n && sharding.shards.iter().all(|lanes| !lanes.is_empty()));
     assert_eq!(sharding.requested, n);
     assert_eq!(sharding.explain_fewer_shards().is_some(), sharding.shards.len() < n);
@@ -272,9 +272,9 @@ fn several_lanes_of_both_samples_are_divided() {
         assert_ne!(with(&gzipped), with(&tiny), "each went where there was least");
         assert!(bytes.iter().all(|b| *b <= least + gzipped.disk_bytes().unwrap() + (256 << 10)), "{bytes:?}");
         // The estimates of all shards add up to the estimate of the lanes.
-        let whole = ReadEstimate::estimate_lanes(&lanes).unwrap();
+        let whole = ReadEstimate::estimate_reads_of_lanes(&lanes).unwrap();
         let parts: Vec<ReadEstimate> =
-            sharding.shards.iter().map(|lanes| ReadEstimate::estimate_lanes(lanes).unwrap()).collect();
+            sharding.shards.iter().map(|lanes| ReadEstimate::estimate_reads_of_lanes(lanes).unwrap()).collect();
         let sum: u64 = parts.iter().map(|part| part.bases).sum();
         assert!(sum.abs_diff(whole.bases) < whole.bases / 50, "{sum} {whole:?}");
     }
@@ -329,7 +329,7 @@ fn mates_far_from_their_expected_position_are_found() {
     let [one, near, far] = [("1", [20, 20]), ("2", [34, 53]), ("3", [10, 77])].map(|(n, l)| file(n, l));
     // In the last file it is displaced by 16 MB and found in steps.
     for two in [near, far] {
-        let sharding = split_into_shards(&[pair(NORMAL_SAMPLE, &one, &two)], 2).unwrap();
+        let sharding = split_lanes_into_shards(&[pair(NORMAL_SAMPLE, &one, &two)], 2).unwrap();
         assert_eq!(sharding.under_split_lanes, []);
         let pairs: Vec<usize> = sharding.shards.iter().map(|lanes| read(lanes).0.len()).collect();
         assert!(pairs.iter().sum::<usize>() == 120_000 && pairs[0].abs_diff(60_000) < 10, "{pairs:?}");
@@ -338,7 +338,7 @@ fn mates_far_from_their_expected_position_are_found() {
     let text = std::fs::read_to_string(&one).unwrap();
     let (first, second) = text.split_at(text.find("@read:060000").unwrap());
     let lane = pair(NORMAL_SAMPLE, &one, &folder.write("swapped", [second, first].concat()));
-    let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
+    let sharding = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     assert_eq!(sharding.shards, [[lane.clone()]]);
     assert_eq!(
         (sharding.under_split_lanes[0].num_slices, sharding.under_split_lanes[0].reason),
@@ -399,7 +399,7 @@ fn ambiguous_names_prevent_division() {
         (single(folder.write("one", "@a\nA\n+\nF\n")), SplitObstacle::TooSmall),
     ];
     for (lane, why) in cases {
-        let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
+        let sharding = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap();
         assert_eq!(sharding.shards, [[lane.clone()]], "{lane:?}");
         assert_eq!(
             sharding.under_split_lanes.iter().map(|u| (u.num_slices, u.reason)).collect::<Vec<_>>(),
@@ -417,9 +417,9 @@ fn ambiguous_names_prevent_division() {
     let lanes = [pair(NORMAL_SAMPLE, &twice, &mates)];
     assert_eq!(cut(&lanes, 2, &read(&lanes)).1.len(), 2);
     assert_eq!(cut(&[interleaved(&twice)], 2, &read(&[interleaved(&twice)])).1.len(), 2);
-    let none = split_into_shards(&[], 3).unwrap();
+    let none = split_lanes_into_shards(&[], 3).unwrap();
     assert_eq!((none.shards.len(), none.under_split_lanes.len()), (0, 0));
-    let absent = split_into_shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
+    let absent = split_lanes_into_shards(&[single(folder.path().join("absent"))], 3).unwrap_err().to_string();
     assert!(absent.ends_with("absent: cannot read: No such file or directory (os error 2)"), "{absent}");
 }
 
@@ -434,7 +434,7 @@ fn tiny_lanes_are_distributed_whole() {
         assert_eq!(sharding.shards.len(), n.min(5));
     }
     assert_eq!(
-        split_into_shards(&lanes, 7).unwrap().explain_fewer_shards().unwrap(),
+        split_lanes_into_shards(&lanes, 7).unwrap().explain_fewer_shards().unwrap(),
         "5 shards instead of 7: the reads cannot be divided into more (the warnings of the lanes give the reasons)"
     );
 }
@@ -509,7 +509,7 @@ fn missing_mates_in_a_slice_are_reported() {
     let [one, two] = mates(ILLUMINA, 2000, 4);
     let lost = two.len() - two.rfind("\n@").unwrap() - 1;
     let lane = written(&folder, "a", &[one, two[..two.len() - lost].to_owned()], [PLAIN, PLAIN]);
-    let sharding = split_into_shards(std::slice::from_ref(&lane), 2).unwrap();
+    let sharding = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap();
     let pairs = read(&sharding.shards[0]).0.len();
     let from = sharding.shards[1][0].slice.unwrap().second_file.unwrap().start;
     assert_eq!(
@@ -525,7 +525,7 @@ fn missing_mates_in_a_slice_are_reported() {
 fn duplicate_inputs_are_reported() {
     let folder = Folder::new();
     let lane = written(&folder, "a", &mates(ILLUMINA, 2000, 4), [usual, usual]);
-    let parts = split_into_shards(std::slice::from_ref(&lane), 3).unwrap().shards.concat();
+    let parts = split_lanes_into_shards(std::slice::from_ref(&lane), 3).unwrap().shards.concat();
     assert_eq!(parts.len(), 3);
     check_lanes(&parts).unwrap();
     for twice in [[parts[0].clone(), parts[0].clone()], [parts[2].clone(), lane.clone()], [lane.clone(), lane]] {

@@ -151,8 +151,8 @@ fn case() -> impl Strategy<Value = Case> {
     };
     let layout = prop_oneof![Just(Layout::Single), Just(Layout::Pair), Just(Layout::Interleaved)];
     let cut = prop_oneof![
-        (1u64..20_000).prop_map(BatchLimits::with_num_bases),
-        (1usize..50).prop_map(BatchLimits::with_num_reads),
+        (1u64..20_000).prop_map(BatchLimits::with_bases_per_batch),
+        (1usize..50).prop_map(BatchLimits::with_reads_per_batch),
         (1u64..2000, 1usize..20, 2000u64..30_000, 10usize..40).prop_map(
             |(target_bases, min_reads, max_bases, max_reads)| BatchLimits {
                 target_bases,
@@ -237,7 +237,8 @@ proptest! {
             Layout::Interleaved => StreamLane::Interleaved(one),
         };
         let pulled = |inflate_threads| {
-            let options = StreamOptions { inflate_threads, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
+            let limits = BatchLimits::with_reads_per_batch(100);
+            let options = StreamOptions { inflate_threads, ..StreamOptions::new(limits) };
             let (batches, error) = pull(std::slice::from_ref(&lane), options);
             (batches, error.map(|e| e.to_string()))
         };
@@ -262,7 +263,8 @@ fn lanes_are_delivered_one_after_the_other() {
         StreamLane::Interleaved(file("c", &interleave(&fastq(20, 5, 1), &fastq(20, 5, 2)))),
     ];
     let progress = Arc::new(ProgressCounters::default());
-    let options = StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimits::with_num_reads(8)) };
+    let options =
+        StreamOptions { progress: progress.clone(), ..StreamOptions::new(BatchLimits::with_reads_per_batch(8)) };
     let (batches, error) = pull(&lanes, options);
     assert!(error.is_none());
     let shape: Vec<_> =
@@ -274,7 +276,7 @@ fn lanes_are_delivered_one_after_the_other() {
     assert_eq!((progress.num_reads(), progress.num_pairs()), (37, 15));
     assert_eq!(progress.bytes_done(), progress.bytes_total());
     assert_eq!(batches[3].3[0][..2], [b"lane:10".to_vec(), b"1:N:0:ACGT".to_vec()]);
-    assert_eq!(pull(&[], StreamOptions::new(BatchLimits::with_num_reads(8))).0, []);
+    assert_eq!(pull(&[], StreamOptions::new(BatchLimits::with_reads_per_batch(8))).0, []);
 }
 
 #[test]
@@ -290,13 +292,13 @@ fn a_batch_ends_with_the_pair_that_reaches_the_bases() {
         batches.iter().map(|(.., reads)| reads.len()).collect::<Vec<_>>()
     };
     // A pair has 10 bases: the limit is reached exactly, just missed, or inside the first mate.
-    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(30)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(31)), [8, 8, 4]);
-    assert_eq!(lengths(&pair, BatchLimits::with_num_bases(25)), [6, 6, 6, 2]);
-    assert_eq!(lengths(&single, BatchLimits::with_num_bases(25)), [5, 5]);
-    assert_eq!(lengths(&pair, BatchLimits::with_num_reads(5)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&pair, BatchLimits::with_bases_per_batch(30)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&pair, BatchLimits::with_bases_per_batch(31)), [8, 8, 4]);
+    assert_eq!(lengths(&pair, BatchLimits::with_bases_per_batch(25)), [6, 6, 6, 2]);
+    assert_eq!(lengths(&single, BatchLimits::with_bases_per_batch(25)), [5, 5]);
+    assert_eq!(lengths(&pair, BatchLimits::with_reads_per_batch(5)), [6, 6, 6, 2]);
     // At 10 bases, but with at least 6 reads, unless there are 20 bases.
-    let cut = BatchLimits { min_reads: 6, max_bases: 20, ..BatchLimits::with_num_bases(10) };
+    let cut = BatchLimits { min_reads: 6, max_bases: 20, ..BatchLimits::with_bases_per_batch(10) };
     assert_eq!(lengths(&single, cut), [4, 4, 2]);
     assert_eq!(lengths(&single, BatchLimits { max_bases: 1000, ..cut }), [6, 4]);
 }
@@ -345,7 +347,7 @@ fn whole_headers_are_delivered_if_requested() {
     let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
     let lane = StreamLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
     let options =
-        StreamOptions { uses_whole_header_as_name: true, ..StreamOptions::new(BatchLimits::with_num_reads(100)) };
+        StreamOptions { uses_whole_header_as_name: true, ..StreamOptions::new(BatchLimits::with_reads_per_batch(100)) };
     let (batches, error) = pull(&[lane], options);
     assert!(error.is_none());
     let names: Vec<&[u8]> = batches[0].3.iter().map(|[name, ..]| name.as_slice()).collect();

@@ -216,7 +216,7 @@ fn tails_of_quality_2_are_removed() {
     // Quality 2 in the middle of a read is not a tail.
     reads.1[1][20..30].fill(b'#');
     let (lengths, counts) = cut(&reads);
-    assert_eq!((lengths, counts.low_quality_bases, counts.trimmed_bases()), ([100, READ], 50, 50));
+    assert_eq!((lengths, counts.low_quality_bases, counts.num_trimmed_bases()), ([100, READ], 50, 50));
     reads.1[1].fill(b'#');
     assert_eq!(cut(&reads).0, [100, 0]);
 }

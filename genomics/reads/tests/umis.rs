@@ -105,7 +105,7 @@ fn umis_of_tags_follow_the_names() {
     assert_eq!(second.iter().filter(with_tag).count(), n / 8);
     // Aligners get the names as they are.
     let near = AlignedInput::new(folder.path().join("near.bam"), AlignedOptions::default());
-    let (batches, _) = pull(&[StreamLane::Aligned(near)], StreamOptions::new(BatchLimits::with_num_reads(1000)));
+    let (batches, _) = pull(&[StreamLane::Aligned(near)], StreamOptions::new(BatchLimits::with_reads_per_batch(1000)));
     assert!(batches.iter().flat_map(|batch| &batch.3).all(|read| by_name.contains_key(&text(&read[0]))));
 }
 
@@ -159,7 +159,8 @@ fn carried_tags_with_a_tab_or_line_break_are_errors() {
         let failure = |carried_tags: Option<CarriedTags>| {
             let lane = StreamLane::Aligned(AlignedInput::new(&file, AlignedOptions::default()));
             let carried_tags = carried_tags.map(Arc::new);
-            pull(&[lane], StreamOptions { carried_tags, ..StreamOptions::new(BatchLimits::with_num_reads(1000)) }).1
+            pull(&[lane], StreamOptions { carried_tags, ..StreamOptions::new(BatchLimits::with_reads_per_batch(1000)) })
+                .1
         };
         let error = failure(Some(CarriedTags::all_but_aligner_tags())).unwrap().to_string();
         assert!(error.contains("record 8: tag CO contains a tab or line break"), "{name}: {error}");
@@ -207,7 +208,7 @@ fn umis_of_bases_are_the_same_in_all_formats() {
     assert!(num_short > 0 && num_short < 1000, "{num_short}");
     let bam = aligned_lane(&write_bam(&folder, "a.bam", &as_records(&mates)));
     for lane in [plain, bam] {
-        let lane = lane.with_umis(structures.clone());
+        let lane = lane.with_read_structures(structures.clone());
         assert!(pairs(&lane, 2).unwrap() == expected, "{lane:?}");
         let counts = lane.record_counts().unwrap();
         assert_eq!(counts.shorter_than_structure.num_reads, num_short);
@@ -216,7 +217,7 @@ fn umis_of_bases_are_the_same_in_all_formats() {
     // Reads without mates.
     let single = Lane::with_whole_files(TUMOUR_SAMPLE, LaneFiles::Single(one));
     let whole = pairs(&single, 1).unwrap();
-    let cut = pairs(&single.with_umis(structures), 1).unwrap();
+    let cut = pairs(&single.with_read_structures(structures), 1).unwrap();
     let lost: usize = whole.iter().map(|(_, [read, _])| read.len().min(4)).sum();
     let num_bases = |pairs: &[Pair]| pairs.iter().map(|(_, [read, mate])| read.len() + mate.len()).sum::<usize>();
     assert_eq!(num_bases(&cut), num_bases(&whole) - lost);

@@ -289,7 +289,7 @@ impl SimulationParams {
                 return wrong("duplex sequencing needs the same structure for both reads");
             }
             let shortest = self.sequencing.possible_read_lengths().iter().min().copied().unwrap_or(0);
-            if first.bases_before_template().max(second.bases_before_template()) + MIN_TEMPLATE_BP > shortest {
+            if first.num_bases_before_template().max(second.num_bases_before_template()) + MIN_TEMPLATE_BP > shortest {
                 return wrong("reads must have at least 20 bases behind the UMI");
             }
         }

@@ -175,7 +175,7 @@ fn run_simulation(params: &SimulationParams, mut to: OutputTarget<'_>, threads: 
                 let molecules = out.join(format!("{name}_molecules.tsv.gz"));
                 match params.sequencing.library.umi {
                     Some(_) => paths.push(molecules),
-                    None => set.remove_on_publish(molecules),
+                    None => set.remove_file_on_publish(molecules),
                 }
                 FastqSink::Files(paths, &mut set)
             }
@@ -483,7 +483,7 @@ fn write_or_remove_file(path: &Path, text: Option<String>, set: &mut AtomicFileS
     match text {
         Some(text) => write_file_and_add_to_set(path, text.as_bytes(), set),
         None => {
-            set.remove_on_publish(path.to_owned());
+            set.remove_file_on_publish(path.to_owned());
             Ok(())
         }
     }
@@ -497,7 +497,7 @@ fn write_repeats_bed(
 ) -> Result<()> {
     if laid.is_empty() {
         // A file of an earlier run describes another genome.
-        set.remove_on_publish(path.to_owned());
+        set.remove_file_on_publish(path.to_owned());
         return Ok(());
     }
     let mut file = AtomicFile::create(path)?;

@@ -432,7 +432,7 @@ impl GroupReads<'_> {
             let mate = &self.labelled[read.pair as usize].mates[1 - read.mate as usize];
             let side = &mut beyond[usize::from(read.forward)];
             if side.len() < MAX_OUTER_MATES && !mate.is_empty() {
-                let seq = mate.bases(0..mate.len());
+                let seq = mate.unpack_bases_in_range(0..mate.len());
                 side.push(if read.forward { reverse_complement(&seq) } else { seq });
             }
         }
@@ -447,7 +447,7 @@ impl GroupReads<'_> {
             let member = &self.members[member as usize];
             let hit = member.kmer_numbers.iter().position(|&n| n == number).map(|at| &member.hits[at]);
             hit.is_some_and(|hit| {
-                let text = member.read.bases(hit.start as usize..(hit.start + hit.span) as usize);
+                let text = member.read.unpack_bases_in_range(hit.start as usize..(hit.start + hit.span) as usize);
                 text == window || reverse_complement(&text) == window
             })
         };

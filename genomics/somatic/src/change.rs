@@ -99,11 +99,11 @@ pub(crate) fn positions_of_change_ends(change: &Change) -> Vec<(usize, usize)> {
 pub(crate) fn is_on_target(change: &Change, targets: &Targets, padding_bp: usize) -> bool {
     match change {
         Change::Allele { chrom, pos, reference, .. } if is_small_variant(change) => {
-            targets.overlaps(*chrom, *pos, pos + reference.len().max(1), padding_bp)
+            targets.any_padded_target_overlaps(*chrom, *pos, pos + reference.len().max(1), padding_bp)
         }
         _ => positions_of_change_ends(change)
             .into_iter()
-            .any(|(chrom, pos)| targets.overlaps(chrom, pos, pos + 1, padding_bp)),
+            .any(|(chrom, pos)| targets.any_padded_target_overlaps(chrom, pos, pos + 1, padding_bp)),
     }
 }
 

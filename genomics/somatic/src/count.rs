@@ -166,12 +166,14 @@ fn partition_unit_name(partition: Partition) -> String {
 /// Partitions whose results are in the work folder.
 fn finished_partitions(store: &UnitStore) -> Vec<Partition> {
     let partition = |name: &String| Partition::from_file_name_label(name.strip_prefix(PARTITION_UNIT_PREFIX)?);
-    store.finished_units().iter().filter_map(partition).collect()
+    store.names_of_finished_units().iter().filter_map(partition).collect()
 }
 
 /// Removes the stored results of partitions, after the result of the whole counting unit is stored.
 pub(crate) fn remove_partition_units(store: &UnitStore) {
-    finished_partitions(store).into_iter().for_each(|partition| store.remove_result(&partition_unit_name(partition)));
+    finished_partitions(store)
+        .into_iter()
+        .for_each(|partition| store.remove_unit_result(&partition_unit_name(partition)));
 }
 
 impl CountingUnit<'_> {
@@ -184,7 +186,7 @@ impl CountingUnit<'_> {
         let done = if store.resume { finished_partitions(store) } else { Vec::new() };
         // Report damaged inputs before hours of work.
         let recorded = self.choose_recorded_kmers()?;
-        let each = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
+        let each = ReadEstimate::estimate_reads_by_sample(self.lanes)?;
         let pairs = expected_read_pairs_per_sample(&each, self.samples.num_samples());
         let context = CountContext { recorded_kmers: &recorded, expected_pairs: &pairs };
         let loaded: Vec<PartitionCountResult> = done
@@ -305,11 +307,11 @@ impl CountingUnit<'_> {
         context: CountContext<'_>,
     ) -> Result<PartitionCountResult, Error> {
         let name = partition_unit_name(partition);
-        let result: PartitionCountResult = store.run_or_load(&name, &mut Vec::new(), || {
+        let result: PartitionCountResult = store.run_or_load_unit(&name, &mut Vec::new(), || {
             Ok::<_, Error>(self.count_partition(partition, novel, models, None, context)?.0)
         })?;
         if result.partition != partition {
-            let path = store.unit_path(&name);
+            let path = store.unit_result_path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
         }
         Ok(result)
@@ -487,7 +489,7 @@ impl CountingUnit<'_> {
         self.progress.unit_started("scatter", Some(meter.clone()));
         let packed_writer = PackedReadsWriter::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sketches = self.new_sketches();
-        let estimates = ReadEstimate::estimate_lanes_by_sample(self.lanes)?;
+        let estimates = ReadEstimate::estimate_reads_by_sample(self.lanes)?;
         let expected = expected_read_pairs_per_sample(&estimates, self.samples.num_samples());
         let prepare = || PairProcessor::new(self.params.k, &expected, Some(&packed_writer), Some(&sketches));
         let (scattered, recorders_by_thread) =

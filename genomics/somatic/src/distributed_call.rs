@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use genuma_kmers::{BinGrid, Partition};
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_reads::PackedReads;
+use genuma_reads::packed_reads::PackedReadsFile;
 use genuma_reads::targets::Targets;
 use genuma_reads::{Lane, ProgressCounters};
 use genuma_storage::step_output::{self, StepOutput, StepOutputId};
@@ -338,8 +338,8 @@ impl TaskRunner<'_> {
     ) -> Result<FetchedObject<T>, Error> {
         let step_output = self.open_object(step)?;
         let value = step_output.read_value()?;
-        let fetched = step_output.fetch_range(which(&step_output, &value))?;
-        Ok(FetchedObject { name: step_output.path_or_url().to_owned(), fetched, value })
+        let fetched = step_output.fetch_range_to_file(which(&step_output, &value))?;
+        Ok(FetchedObject { name: step_output.object_path_or_url().to_owned(), fetched, value })
     }
 
     fn count_unit<'b>(
@@ -404,14 +404,14 @@ impl TaskRunner<'_> {
         self.read_result(StepTask { kind: StepKind::Pick, number: 1 })
     }
 
-    fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReads, LocalObjectFile), Error> {
+    fn fetch_packed_reads(&self, shard: u32) -> Result<(PackedReadsFile, LocalObjectFile), Error> {
         let step = StepTask { kind: StepKind::Scatter, number: shard };
         let opened = self.fetch_object(step, |_, one: &ShardScatterResult| 0..one.packed_reads.file_bytes())?;
-        let copy = PackedReads::open_object(&opened.file(), opened.value.packed_reads.clone())?;
+        let copy = PackedReadsFile::open_object_copy(&opened.file(), opened.value.packed_reads.clone())?;
         Ok((copy, opened.fetched))
     }
 
-    fn passes<'b>(&self, copy: &'b PackedReads) -> ReadPasses<'b> {
+    fn passes<'b>(&self, copy: &'b PackedReadsFile) -> ReadPasses<'b> {
         let samples = self.call.samples.num_samples();
         ReadPasses {
             reads: ReadSource::Packed(copy),
@@ -462,7 +462,8 @@ impl TaskRunner<'_> {
             let mut assembler = GroupAssembler::empty(params);
             let mut fetched = Vec::new();
             for label in self.call.tasks_of_step(StepKind::Label) {
-                let opened = self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_range())?;
+                let opened =
+                    self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_blocks_range())?;
                 let file =
                     LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
                 if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
@@ -540,7 +541,8 @@ impl TaskRunner<'_> {
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
         for step in self.call.tasks_of_step(StepKind::Recruit) {
-            let opened = self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_range())?;
+            let opened =
+                self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_blocks_range())?;
             let file =
                 LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
             if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
@@ -602,6 +604,6 @@ impl TaskRunner<'_> {
     fn collect_costs(&self) -> Result<Vec<UnitCost>, Error> {
         let before = StepKind::ALL_STEP_KINDS.into_iter().filter(|&kind| kind != StepKind::Finish);
         let steps = before.flat_map(|kind| self.call.tasks_of_step(kind));
-        steps.map(|step| Ok(self.open_object(step)?.cost().clone())).collect()
+        steps.map(|step| Ok(self.open_object(step)?.task_cost().clone())).collect()
     }
 }

@@ -171,7 +171,7 @@ impl<'a> GroupAssembler<'a> {
             return Ok(false);
         }
         *self.num_pairs.get_mut() += buckets.iter().map(|shelf| shelf.num_values).sum::<u64>();
-        self.shards.push(DiskBuckets::open_object(SPILL_NAME, file, buckets)?);
+        self.shards.push(DiskBuckets::open_object_copy(SPILL_NAME, file, buckets)?);
         Ok(true)
     }
 

@@ -75,7 +75,7 @@ impl KnownVariants {
     pub fn check_file_start_and_index(&self, genome: &Reference) -> Result<(), Error> {
         let read_error = |source| genuma_reads::Error::Read { path: self.path.clone(), source };
         if self.path.metadata().map_err(read_error)?.is_file() {
-            PopulationFrequencies::check_vcf_file(&self.path, genome)?;
+            PopulationFrequencies::check_vcf_header_and_index(&self.path, genome)?;
         }
         Ok(())
     }

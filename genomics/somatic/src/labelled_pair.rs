@@ -46,7 +46,7 @@ impl MatePrefixes {
     fn from_pair(pair: &LabelledPair) -> MatePrefixes {
         let (mut bases, mut lengths) = ([[0; COMPARED_MATE_PREFIX_BP]; 2], [0; 2]);
         for (i, mate) in pair.mates.iter().enumerate() {
-            let start = mate.bases(0..mate.len().min(COMPARED_MATE_PREFIX_BP));
+            let start = mate.unpack_bases_in_range(0..mate.len().min(COMPARED_MATE_PREFIX_BP));
             bases[i][..start.len()].copy_from_slice(&start);
             lengths[i] = start.len() as u8;
         }
@@ -116,7 +116,7 @@ pub fn find_candidates_in_pair(
 impl LabelledPair {
     /// Copies a pair out of its batch, together with the candidate k-mers found in it.
     pub fn from_pair_and_hits(pair: ReadPair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> LabelledPair {
-        let mates = pair.mates.map(|mate| PackedRead::from(&OwnedRead::from_mate(mate)));
+        let mates = pair.mates.map(|mate| PackedRead::from(&OwnedRead::copy_mate_to_owned_read(mate)));
         LabelledPair { name: pair.name.into(), sample, mates, hits: hits.clone() }
     }
 
@@ -149,7 +149,7 @@ impl LabelledPair {
     /// first bases of a mate changes the hash, so a search for duplicates among pairs with one hash misses a few in a
     /// hundred.
     pub fn duplicate_search_hash(&self) -> u64 {
-        let start = |mate: &PackedRead| hash_bytes(&mate.bases(0..mate.len().min(DUPLICATE_KEY_BP)));
+        let start = |mate: &PackedRead| hash_bytes(&mate.unpack_bases_in_range(0..mate.len().min(DUPLICATE_KEY_BP)));
         self.mates.iter().map(start).min().unwrap_or(0)
     }
 
@@ -268,7 +268,7 @@ impl KmerMoleculeCounts {
 /// Ranks of the artificial k-mers of minisatellites in a pair.
 fn minisatellite_ranks(pair: &LabelledPair) -> Vec<u32> {
     let is_minisatellite = |read: &PackedRead, hit: &KmerHit| {
-        let bases = || read.bases(hit.start as usize..(hit.start + hit.span) as usize);
+        let bases = || read.unpack_bases_in_range(hit.start as usize..(hit.start + hit.span) as usize);
         hit.span > MAX_K && tandem_repeat::is_minisatellite_with_flanks(&bases())
     };
     let mates = pair.mates.iter().zip(&pair.hits);

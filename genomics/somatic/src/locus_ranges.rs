@@ -120,7 +120,7 @@ impl RecruitedPairBuckets {
         file: &LocalCopyOfObjectRange<'_>,
         buckets: Vec<DiskBucketLocation>,
     ) -> Result<DiskBuckets, Error> {
-        DiskBuckets::open_object(FILE_DESCRIPTION, file, buckets)
+        DiskBuckets::open_object_copy(FILE_DESCRIPTION, file, buckets)
     }
 
     /// Adds a pair to the buckets of its contigs.

@@ -179,7 +179,7 @@ fn is_minisatellite(bases: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::packed_bases::CodesAndPackedBases;
 
     struct Bases(u64);
 
@@ -195,10 +195,10 @@ mod tests {
     }
 
     fn find_in(seq: &[u8]) -> Vec<(Range<usize>, usize)> {
-        let mut codes = BaseCodes::default();
+        let mut codes = CodesAndPackedBases::default();
         codes.encode_bases(seq, seq, 0);
         let mut found = Vec::new();
-        for_each_minisatellite(seq, codes.packed(), |range, unit| found.push((range, unit)));
+        for_each_minisatellite(seq, codes.packed_bases(), |range, unit| found.push((range, unit)));
         found
     }
 
@@ -260,12 +260,12 @@ mod tests {
             extend_seeds(&seq, (0..seq.len()).step_by(SEED_STEP_BP), |range, unit| expected.push((range, unit)));
             assert_eq!(find_in(&seq), expected, "{}", String::from_utf8_lossy(&seq));
             with += usize::from(!expected.is_empty());
-            let mut codes = BaseCodes::default();
+            let mut codes = CodesAndPackedBases::default();
             codes.encode_bases(&seq, &seq, 0);
-            let seeds: Vec<_> = repeated_seeds(codes.packed(), seq.len()).collect();
+            let seeds: Vec<_> = repeated_seeds(codes.packed_bases(), seq.len()).collect();
             let scalar = (0..seq.len())
                 .step_by(BLOCK_POSITIONS)
-                .map(|at| (repeated_seeds_of_block(codes.packed(), at, seq.len())).count_ones() as usize);
+                .map(|at| (repeated_seeds_of_block(codes.packed_bases(), at, seq.len())).count_ones() as usize);
             assert_eq!(seeds.len(), scalar.sum::<usize>());
             passed += usize::from(!seeds.is_empty());
         }

@@ -183,7 +183,9 @@ impl MicrosatelliteInstability {
             |(), i| {
                 let mut found: HashMap<(usize, usize), u64> = HashMap::new();
                 for_each_tract(&genome.contigs[i].seq, |t| {
-                    if conditions.targets.is_none_or(|(targets, padding)| targets.overlaps(i, t.start, t.end, padding))
+                    if conditions
+                        .targets
+                        .is_none_or(|(targets, padding)| targets.any_padded_target_overlaps(i, t.start, t.end, padding))
                     {
                         *found.entry((t.unit, t.end - t.start)).or_default() += 1;
                     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use genuma_pair::library_properties::SamplePairLibraryProperties;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_reads::{PackedReadBlockIndex, PackedReads};
+use genuma_reads::packed_reads::{PackedReadBlockIndex, PackedReadsFile};
 use genuma_reads::targets::Targets;
 use genuma_work::cost::{CostTimer, UnitCost};
 use genuma_work::unit::UnitStore;
@@ -95,7 +95,7 @@ impl CallJob {
         let targets = targets.map(|(option, genome)| option.read_targets(genome)).transpose()?;
         drop(genome);
         let mut counts =
-            self.store.run_or_load("count", &mut costs, || self.count(genome_bases, targets.as_ref(), watch))?;
+            self.store.run_or_load_unit("count", &mut costs, || self.count(genome_bases, targets.as_ref(), watch))?;
         count::remove_partition_units(&self.store);
         let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
         let passes = self.read_passes(copy.as_ref());
@@ -105,7 +105,7 @@ impl CallJob {
         }
         let panel = self.look_up_panel(&counts, &mut costs, &mut ledger, watch)?;
         let candidates = std::mem::take(&mut counts.candidates);
-        let mut assembled = self.store.run_or_load("assemble", &mut costs, || {
+        let mut assembled = self.store.run_or_load_unit("assemble", &mut costs, || {
             self.assemble(&passes, candidates, &counts.library_models, tracer.as_mut(), watch)
         })?;
         ledger.append_lines(&assembled.ledger);
@@ -116,14 +116,14 @@ impl CallJob {
         let store = UnitStore { resume: self.store.resume && tracer.is_none(), ..self.store.clone() };
         let mut genome = None;
         let PlaceUnitResult { contigs, recruiting_kmers: wanted, ledger: lines } =
-            store.run_or_load("place", &mut costs, || {
+            store.run_or_load_unit("place", &mut costs, || {
                 let (placed, read) = self.place(&mut assembled.contigs, &counts, tracer.as_mut(), watch)?;
                 genome = read;
                 Ok::<_, Error>(placed)
             })?;
         ledger.append_lines(&lines);
         let recruited =
-            self.store.run_or_load("recruit", &mut costs, || self.recruit(&passes, wanted, &contigs, watch))?;
+            self.store.run_or_load_unit("recruit", &mut costs, || self.recruit(&passes, wanted, &contigs, watch))?;
         if copy.is_some() {
             // Later units do not need the packed reads. If the file cannot be removed it goes with the work folder.
             let _ = fs::remove_file(count::packed_reads_path(&self.store));
@@ -160,7 +160,7 @@ impl CallJob {
     }
 
     /// The later passes over the reads, which read the packed reads if there are any.
-    fn read_passes<'a>(&'a self, packed_reads: Option<&'a PackedReads>) -> ReadPasses<'a> {
+    fn read_passes<'a>(&'a self, packed_reads: Option<&'a PackedReadsFile>) -> ReadPasses<'a> {
         ReadPasses {
             reads: packed_reads.map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
             num_samples: self.samples.num_samples(),
@@ -246,10 +246,11 @@ impl CallJob {
 
     /// Opens the packed reads of the first pass. `None` if they are missing or incomplete; later passes then read the
     /// input files, and a warning is logged if there is one to come.
-    fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReads>, Error> {
+    fn open_packed_reads(&self, copied: PackedReadBlockIndex) -> Result<Option<PackedReadsFile>, Error> {
         let path = count::packed_reads_path(&self.store);
-        let copy = PackedReads::open(&path, copied)?;
-        let wanted = !self.traced_variants.is_empty() || !self.store.finished_units().contains(&"recruit".to_owned());
+        let copy = PackedReadsFile::open(&path, copied)?;
+        let wanted =
+            !self.traced_variants.is_empty() || !self.store.names_of_finished_units().contains(&"recruit".to_owned());
         if copy.is_none() && wanted {
             tracing::warn!(
                 "{}: the packed reads are missing or incomplete; the input files are read again: the calls are the same, but take \

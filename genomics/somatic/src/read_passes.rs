@@ -1,7 +1,7 @@
 //! Passes over the reads after counting. They read either the input files, and trim each pair as the first pass did,
 //! or the packed reads that the first pass wrote.
 
-use genuma_reads::packed_reads::PackedReads;
+use genuma_reads::packed_reads::PackedReadsFile;
 use genuma_reads::{Lane, ReadPair, TUMOUR_SAMPLE, Trimmer};
 use genuma_work::ProgressCounters;
 
@@ -16,7 +16,7 @@ pub enum ReadSource<'a> {
     /// The input files; each pass trims the reads again.
     Files(&'a [Lane]),
     /// The packed reads, already trimmed.
-    Packed(&'a PackedReads),
+    Packed(&'a PackedReadsFile),
 }
 
 /// What all passes over the reads after counting have in common: the source of the reads, and parameters.

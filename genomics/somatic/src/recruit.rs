@@ -471,7 +471,7 @@ impl RecruitingKmerIndex {
         Some(RecruitedPair {
             sample,
             name: pair.name.to_vec(),
-            mates: pair.mates.map(OwnedRead::from_mate),
+            mates: pair.mates.map(OwnedRead::copy_mate_to_owned_read),
             id: 0,
             contigs,
         })

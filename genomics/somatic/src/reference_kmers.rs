@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use genuma_reads::Error;
-use genuma_reads::fasta::{FastaEvent, read_fasta};
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::fasta::{FastaEvent, read_fasta_events};
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
@@ -70,11 +70,11 @@ fn count_copies(
         }
     };
     let overlap = lookup.k() as usize - 1;
-    let count_repeats = |chunk: &[u8], packed: &mut BaseCodes| {
+    let count_repeats = |chunk: &[u8], packed: &mut CodesAndPackedBases| {
         for from in (0..chunk.len()).step_by(REPEAT_WINDOW_BASES / 2) {
             let window = &chunk[from..(from + REPEAT_WINDOW_BASES).min(chunk.len())];
             packed.encode_bases(window, window, 0);
-            for_each_repeat(window, packed.packed(), |repeat| {
+            for_each_repeat(window, packed.packed_bases(), |repeat| {
                 for_each_repeat_kmer(window, repeat, lookup.k(), |encoded| {
                     lookup.rank_of_kmer(encoded.kmer).iter().for_each(|&rank| count_copy(&copies[rank as usize]));
                 });
@@ -83,7 +83,7 @@ fn count_copies(
     };
     let search = |bases: &[u8]| {
         let starts = bases.len().saturating_sub(overlap);
-        let chunk = |(scratch, hits, packed): &mut (_, Vec<_>, BaseCodes), i: usize| {
+        let chunk = |(scratch, hits, packed): &mut (_, Vec<_>, CodesAndPackedBases), i: usize| {
             let from = i * CHUNK_BASES;
             let chunk = &bases[from..(from + CHUNK_BASES).min(starts) + overlap];
             hits.clear();
@@ -93,12 +93,12 @@ fn count_copies(
                 count_repeats(chunk, packed);
             }
         };
-        let scratch = || (lookup.allocate_lookup_buffers(), Vec::new(), BaseCodes::default());
+        let scratch = || (lookup.allocate_lookup_buffers(), Vec::new(), CodesAndPackedBases::default());
         map_in_order(starts.div_ceil(CHUNK_BASES), threads, scratch, chunk);
         meter.add_bytes(starts as u64);
     };
     let mut buffer = Vec::with_capacity(BUFFER_BASES + (1 << 20));
-    read_fasta(reference, |part| match part {
+    read_fasta_events(reference, |part| match part {
         FastaEvent::Header { .. } => buffer.push(b'N'),
         FastaEvent::Bases(bases) => {
             buffer.extend(bases.iter().map(u8::to_ascii_uppercase));

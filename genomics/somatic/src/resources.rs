@@ -70,7 +70,7 @@ impl Resources {
     /// Number of bytes that may be allocated now: the memory budget minus resident memory (half of the budget if it is
     /// unknown) and a reserve for small allocations.
     pub fn allocatable_memory_bytes(&self) -> u64 {
-        let resident = timeline::resident_bytes().unwrap_or(self.memory / 2);
+        let resident = timeline::own_resident_bytes().unwrap_or(self.memory / 2);
         self.memory.saturating_sub(resident + RESERVED_BYTES)
     }
 }

@@ -4,7 +4,7 @@ use genuma_kmers::encode::reverse_complement_kmer;
 use genuma_pair::sketch::SketchRootSampling;
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_bases::{BaseCodes, WORD_BASES};
+use genuma_reads::packed_bases::{CodesAndPackedBases, WORD_BASES};
 use genuma_work::parallel::map_in_order;
 
 use crate::kmer_map::{KmerMap, StartedKmerLookup};
@@ -17,7 +17,7 @@ const LOOKUP_BATCH: usize = 128;
 /// Reusable buffers of one thread.
 #[derive(Default)]
 struct RootScratch {
-    codes: BaseCodes,
+    codes: CodesAndPackedBases,
     memory: [Vec<u64>; 2],
     fit: Vec<u64>,
     pending: Vec<(u32, StartedKmerLookup)>,
@@ -31,7 +31,7 @@ impl RootScratch {
         let Some(last) = seq.len().checked_sub(bases) else { return };
         // Reference bases have no qualities; any value will do.
         codes.encode_bases(seq, seq, 0);
-        let packed = codes.packed();
+        let packed = codes.packed_bases();
         shape.find_pattern_matches(packed, memory, fit);
         let mut look = |pending: &mut Vec<(u32, StartedKmerLookup)>| {
             pending.retain(|(_, root)| known.check_filter_and_prefetch_slot(root));

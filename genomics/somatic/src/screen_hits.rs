@@ -10,7 +10,7 @@ use std::path::Path;
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::Error;
-use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
+use genuma_reads::fasta::{FastaEvent, Reference, read_fasta_events};
 use serde::Serialize;
 
 use crate::change::{Change, RetainedSide, change_sort_position};
@@ -105,7 +105,7 @@ fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMa
     let overlap = sought.k() as usize - 1;
     // The last bases of the current sequence, and the number of bases before them.
     let (mut held, mut before) = (Vec::new(), 0u64);
-    read_fasta(path, |part| match part {
+    read_fasta_events(path, |part| match part {
         FastaEvent::Header { name, .. } => {
             names.push(String::from_utf8_lossy(name).into_owned());
             held.clear();

@@ -319,7 +319,7 @@ impl TargetToGenomeContextRatios {
             let end = genome.contigs[target.contig].seq.len().min(target.end + padding_bp);
             Target { contig: target.contig, start: target.start.saturating_sub(padding_bp), end, ..target.clone() }
         });
-        let padded = Targets::from_intervals(padded.collect());
+        let padded = Targets::merge_overlapping_intervals(padded.collect());
         let count = |(): &mut (), contig: usize| count_trinucleotides(&genome.contigs[contig].seq);
         let whole = sum_counts(map_in_order(genome.contigs.len(), threads, || (), count));
         let own = sum_counts(padded.intervals.iter().map(|target| {

@@ -9,7 +9,7 @@
 
 use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after_bases};
 use genuma_work::hash::mix_bits;
 
 use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP};
@@ -99,7 +99,7 @@ fn find_periodic_runs(window: u64, bases: usize) -> u64 {
     for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
         let differences = window ^ (window << (2 * unit));
         // One bit for each base that is preceded by a whole unit.
-        let within = !mask_of_bits_after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
+        let within = !mask_of_bits_after_bases(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
         let mut runs = !(differences | (differences >> 1)) & within;
         // Keep runs of at least 1, 2, 4, 8 and finally 11 bases, marked at one base.
         for step in [1, 2, 4, MIN_RUN_BP - 8] {
@@ -299,17 +299,17 @@ pub fn append_bases_of_repeat_kmers(seq: &[u8], read: PackedBases<'_>, k: u32, o
 mod tests {
     use super::*;
     use genuma_reads::dna;
-    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::packed_bases::CodesAndPackedBases;
 
-    fn coded(seq: &[u8]) -> BaseCodes {
-        let mut codes = BaseCodes::default();
+    fn coded(seq: &[u8]) -> CodesAndPackedBases {
+        let mut codes = CodesAndPackedBases::default();
         codes.encode_bases(seq, seq, 0);
         codes
     }
 
     fn found(seq: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut all = Vec::new();
-        for_each_repeat(seq, coded(seq).packed(), |t| all.push((t.start, t.end, t.unit_bp)));
+        for_each_repeat(seq, coded(seq).packed_bases(), |t| all.push((t.start, t.end, t.unit_bp)));
         all
     }
 
@@ -352,8 +352,8 @@ mod tests {
             let short = found(&seq).into_iter().filter(|t| t.2 <= MAX_SHORT_REPEAT_UNIT_BP).collect::<Vec<_>>();
             assert_eq!(short, expected, "{}", String::from_utf8_lossy(&seq));
             let codes = coded(&seq);
-            let may_repeat = may_contain_repeat(codes.packed(), seq.len());
-            assert_eq!(may_repeat, may_contain_repeat_scalar(codes.packed(), seq.len()));
+            let may_repeat = may_contain_repeat(codes.packed_bases(), seq.len());
+            assert_eq!(may_repeat, may_contain_repeat_scalar(codes.packed_bases(), seq.len()));
             with += usize::from(!expected.is_empty());
             without += usize::from(!may_repeat);
         }
@@ -366,7 +366,7 @@ mod tests {
             |copies: usize| [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat();
         let encoded = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
+            for_each_repeat(seq, coded(seq).packed_bases(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
             assert_eq!(all.len(), 1);
             all[0]
         };
@@ -379,7 +379,7 @@ mod tests {
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
         assert_eq!(root(longer.kmer), root(canonical_left.kmer));
         let mut letters = Vec::new();
-        append_bases_of_repeat_kmers(&read(12), coded(&read(12)).packed(), 31, &mut letters);
+        append_bases_of_repeat_kmers(&read(12), coded(&read(12)).packed_bases(), 31, &mut letters);
         assert_eq!(pack(&letters), Some(canonical_left.kmer));
     }
 
@@ -389,7 +389,7 @@ mod tests {
         let repeat = b"CA".repeat(12);
         let encoded = |seq: &[u8]| {
             let mut letters = Vec::new();
-            append_bases_of_repeat_kmers(seq, coded(seq).packed(), 31, &mut letters);
+            append_bases_of_repeat_kmers(seq, coded(seq).packed_bases(), 31, &mut letters);
             letters.len() / 31
         };
         assert_eq!(encoded(&[left, &repeat, right].concat()), 1);
@@ -409,7 +409,7 @@ mod tests {
         let read = |copies: usize| [left, &unit.repeat(copies), b"TGGA", right].concat();
         let encoded = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each_repeat(seq, coded(seq).packed(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
+            for_each_repeat(seq, coded(seq).packed_bases(), |t| all.extend(encode_repeat_kmer(seq, t, 31)));
             all
         };
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));
@@ -433,7 +433,9 @@ mod tests {
         let (left, right) = (&b"ACGGCTTAGACG"[..], &b"CGTATTGCATTC"[..]);
         let encoded = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each_repeat(seq, coded(seq).packed(), |t| for_each_repeat_kmer(seq, t, 31, |kmer| all.push(kmer)));
+            for_each_repeat(seq, coded(seq).packed_bases(), |t| {
+                for_each_repeat_kmer(seq, t, 31, |kmer| all.push(kmer))
+            });
             all
         };
         let kmers = |seq: &[u8]| encoded(seq).iter().map(|e| e.kmer).collect::<std::collections::BTreeSet<u64>>();
@@ -465,7 +467,7 @@ mod tests {
         let kmer = |left: &[u8], repeat: &[u8], right: &[u8]| {
             let mut letters = Vec::new();
             let seq = [left, repeat, right].concat();
-            append_bases_of_repeat_kmers(&seq, coded(&seq).packed(), 31, &mut letters);
+            append_bases_of_repeat_kmers(&seq, coded(&seq).packed_bases(), 31, &mut letters);
             pack(&letters).unwrap()
         };
         let root = |kmer: u64| (kmer >> 2 & kmer_mask(29)).min(reverse_complement_kmer(kmer >> 2 & kmer_mask(29), 29));

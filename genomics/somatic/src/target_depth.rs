@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{kmer_mask, kmers};
 use genuma_pair::marker_kmers::root_first_kmer_key_on_strand;
-use genuma_reads::fasta::{FastaEvent, Reference, read_fasta};
+use genuma_reads::fasta::{FastaEvent, Reference, read_fasta_events};
 use genuma_reads::targets::{Target, Targets};
 use genuma_reads::{Error, TUMOUR_SAMPLE};
 use genuma_work::ProgressCounters;
@@ -39,7 +39,7 @@ impl TargetsOption {
     /// The file cannot be read, is invalid, or does not fit the reference.
     pub fn read_targets(&self, genome: &Reference) -> Result<Targets, Error> {
         let contigs: Vec<_> = genome.contigs.iter().map(|contig| (contig.name.clone(), contig.seq.len())).collect();
-        Targets::read_file(&self.path, &contigs)
+        Targets::read_targets_file(&self.path, &contigs)
     }
 
     /// Reads the targets and checks them against a reference file, which is read but not kept in memory.
@@ -48,11 +48,11 @@ impl TargetsOption {
     /// A file cannot be read, or the targets are invalid or do not fit the reference.
     pub fn read_targets_for_reference_file(&self, reference: &Path) -> Result<Targets, Error> {
         let mut contigs: Vec<(String, usize)> = Vec::new();
-        read_fasta(reference, |part| match part {
+        read_fasta_events(reference, |part| match part {
             FastaEvent::Header { name, .. } => contigs.push((String::from_utf8_lossy(name).into_owned(), 0)),
             FastaEvent::Bases(bases) => contigs.last_mut().into_iter().for_each(|contig| contig.1 += bases.len()),
         })?;
-        Targets::read_file(&self.path, &contigs)
+        Targets::read_targets_file(&self.path, &contigs)
     }
 }
 
@@ -210,7 +210,7 @@ fn read_candidates(targets: &Targets, reference: &Path, k: u32) -> Result<Vec<Ca
         }
     };
     let (mut num_headers, mut seq) = (0, Vec::new());
-    read_fasta(reference, |part| match part {
+    read_fasta_events(reference, |part| match part {
         FastaEvent::Header { .. } => {
             if num_headers > 0 {
                 add_contig(num_headers - 1, &seq);
@@ -532,7 +532,7 @@ mod tests {
         // The second contig repeats bases 2000 to 2400 of the first.
         let repeat = [&random_bases(9000)[8000..], &seq[2000..2400]].concat();
         std::fs::write(&path, [b">a\n", &seq[..], b"\n>b\n", &repeat, b"\n"].concat()).unwrap();
-        let targets = Targets::from_intervals(vec![
+        let targets = Targets::merge_overlapping_intervals(vec![
             target(0, 0, 100),
             target(0, 500, 501),
             target(0, 2050, 2350),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use genuma_kmers::encode::{kmers, unpack};
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_reads::targets::Targets;
 use genuma_reads::{NORMAL_SAMPLE, ReadPair, TUMOUR_SAMPLE};
 
@@ -158,9 +158,9 @@ fn changed_and_unchanged_sequences(change: &Change, genome: &Reference) -> (Vec<
 /// Canonical k-mers of a sequence, including the artificial k-mers of its tandem repeats ([`tandem_repeat`]).
 fn canonical_kmers(seq: &[u8], k: u32) -> HashSet<u64> {
     let mut all: HashSet<u64> = kmers(seq, k).map(|(_, kmer)| kmer.canonical()).collect();
-    let mut read = BaseCodes::default();
+    let mut read = CodesAndPackedBases::default();
     read.encode_bases(seq, seq, 0);
-    tandem_repeat::for_each_repeat(seq, read.packed(), |t| {
+    tandem_repeat::for_each_repeat(seq, read.packed_bases(), |t| {
         tandem_repeat::for_each_repeat_kmer(seq, t, k, |encoded| {
             all.insert(encoded.kmer);
         });

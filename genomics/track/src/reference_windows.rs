@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_work::ProgressCounters;
 
 use crate::error::Error;
@@ -100,7 +100,7 @@ pub(crate) fn read_reference_windows(
     // The name of the current sequence if a range of it was requested, the number of its stretches that are complete,
     // the number of its bases that were read.
     let (mut current, mut done, mut at): (Option<Arc<str>>, usize, usize) = (None, 0, 0);
-    read_fasta(reference, |part| match part {
+    read_fasta_events(reference, |part| match part {
         FastaEvent::Header { name, .. } => {
             let known = windows.0.get_key_value(&*String::from_utf8_lossy(name));
             current = known.map(|(name, _)| name.clone());

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use genuma_machine::placement::PlacedSlice;
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_work::ordered_section::{OrderedSection, PanicGuard};
+use genuma_work::ordered_section::{CloseOnPanicGuard, OrderedSection};
 
 use crate::error::Error;
 use crate::file_writer::SharedWriteBufferQueues;
@@ -61,7 +61,7 @@ pub struct ParallelTableWriter<'w> {
 #[derive(Debug)]
 pub struct KeyRangeWriter<'t, 'w> {
     table: &'t ParallelTableWriter<'w>,
-    _watch: PanicGuard<'t, WriteState>,
+    _watch: CloseOnPanicGuard<'t, WriteState>,
     buffer: PlacedSlice<Page>,
     firsts: Vec<u64>,
     /// Number and first key of each filter group that begins in the key ranges of this thread.
@@ -183,7 +183,7 @@ impl KeyRangeWriter<'_, '_> {
             first = first.or(Some(keys[0]));
             last = keys.last().copied();
         }
-        let begun = turns.run(number, |turn| {
+        let begun = turns.run_in_turn(number, |turn| {
             let follows = turn.entries == 0 || first.is_none_or(|first| turn.last < first);
             if !(fit && follows && turn.entries + entries as u64 <= self.table.max_entries) {
                 turn.error = self.table.find_error(turn, runs);
@@ -300,7 +300,7 @@ impl KeyRangeWriter<'_, '_> {
     /// were added. Returns false if another thread has stopped before. [`TableWriter::write_in_parallel`] does not
     /// report the stop: the caller must not finish the table.
     pub fn stop_at_key_range(&mut self, number: u64) -> bool {
-        self.table.ordered_state.run_and_close(number, |_| ()).is_some()
+        self.table.ordered_state.run_in_turn_and_close(number, |_| ()).is_some()
     }
 
     /// Adds the filter groups and hot entries of this thread to those of the table. Each thread must call it when it

@@ -42,7 +42,7 @@ pub fn find_object(store: &RunStore, name: &str) -> StoredObject {
 
 /// The bytes of a range, read from the local copy.
 pub fn fetch_bytes(object: &StoredObject, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
-    let fetch_bytes = object.fetch_range(range.clone())?;
+    let fetch_bytes = object.fetch_range_to_file(range.clone())?;
     let bytes = fs::read(fetch_bytes.local_path()).unwrap();
     let at = |byte: u64| (byte - fetch_bytes.object_offset()) as usize;
     Ok(bytes[at(range.start)..at(range.end)].to_vec())

@@ -81,7 +81,7 @@ impl InstanceSupervisor<'_> {
             done.pages = ended.placement.pages.or(done.pages);
             done.threads_found = ended.placement.threads.or(done.threads_found);
             done.counters = match (done.counters.take(), ended.counters) {
-                (Some(before), Some(later)) => Some(before.add_later_process(later)),
+                (Some(before), Some(later)) => Some(before.add_counters_of_later_process(later)),
                 (before, later) => before.or(later),
             };
             done.batches += self.broker.count_assigned_batches(self.instance_index);

@@ -67,12 +67,12 @@ impl PerfEvents {
     }
 
     /// Whether a perf event counts moves of threads to another CPU.
-    pub(super) fn counts_migrations(&self) -> bool {
+    pub(super) fn counts_thread_migrations(&self) -> bool {
         matches!(self.cpu_migrations, OpenEvent::Counting { .. })
     }
 
     /// Reads and closes all events.
-    pub(super) fn read(self) -> PerfCounts {
+    pub(super) fn read_and_close(self) -> PerfCounts {
         PerfCounts {
             cycles: self.cycles.read(),
             instructions: self.instructions.read(),
@@ -106,7 +106,7 @@ impl OpenEvent {
 
     fn read(self) -> CounterValue {
         let (mut counter, user_mode_only) = match self {
-            OpenEvent::Refused(why) => return CounterValue::missing_value(why),
+            OpenEvent::Refused(why) => return CounterValue::missing_with_reason(why),
             OpenEvent::Counting { counter, user_mode_only } => (counter, user_mode_only),
         };
         match counter.read_full() {
@@ -114,7 +114,7 @@ impl OpenEvent {
                 let ns = |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos());
                 scale_count(data.count(), ns(data.time_enabled()), ns(data.time_running()), user_mode_only)
             }
-            Err(error) => CounterValue::missing_value(format!("the counter cannot be read: {error}")),
+            Err(error) => CounterValue::missing_with_reason(format!("the counter cannot be read: {error}")),
         }
     }
 }
@@ -124,21 +124,22 @@ impl OpenEvent {
 fn scale_count(count: u64, enabled_ns: u128, running_ns: u128, user_mode_only: bool) -> CounterValue {
     if running_ns == 0 {
         let why = if enabled_ns == 0 { "the counted process did not run" } else { "the CPU had no counter free" };
-        return CounterValue::missing_value(why);
+        return CounterValue::missing_with_reason(why);
     }
     let value = u64::try_from(u128::from(count) * enabled_ns / running_ns).unwrap_or(u64::MAX);
     let share = 100 * running_ns / enabled_ns.max(1);
     match (running_ns < enabled_ns, user_mode_only) {
-        (false, false) => CounterValue::exact_value(value),
-        (false, true) => {
-            CounterValue::lower_bound_value(value, "in user mode only, as kernel.perf_event_paranoid allows no more")
-        }
+        (false, false) => CounterValue::with_exact_value(value),
+        (false, true) => CounterValue::with_lower_bound_and_reason(
+            value,
+            "in user mode only, as kernel.perf_event_paranoid allows no more",
+        ),
         (true, false) => CounterValue {
             value: Some(value),
             at_least: false,
             note: Some(format!("extrapolated from {share} % of the time, as the CPU has too few counters")),
         },
-        (true, true) => CounterValue::lower_bound_value(
+        (true, true) => CounterValue::with_lower_bound_and_reason(
             value,
             format!("in user mode only, and extrapolated from {share} % of the time, as the CPU has too few counters"),
         ),
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_ran_part_of_the_time_is_extrapolated() {
-        assert_eq!(scale_count(500, 100, 100, false), CounterValue::exact_value(500));
+        assert_eq!(scale_count(500, 100, 100, false), CounterValue::with_exact_value(500));
         let part = scale_count(500, 100, 25, false);
         assert_eq!((part.value, part.at_least), (Some(2000), false));
         assert!(part.note.is_some_and(|note| note.contains("25 %")));
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn a_counter_that_never_ran_is_missing_and_not_zero() {
         let missing_value = scale_count(0, 100, 0, false);
-        assert_eq!(missing_value, CounterValue::missing_value("the CPU had no counter free"));
+        assert_eq!(missing_value, CounterValue::missing_with_reason("the CPU had no counter free"));
     }
 
     #[test]

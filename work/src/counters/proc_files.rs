@@ -66,13 +66,13 @@ fn add_numa_maps(maps: &str, by_node: &mut BTreeMap<u32, u64>) {
 }
 
 /// Returns the peak resident memory of a process in bytes; `None` if it has ended.
-pub(super) fn peak_resident_bytes(process: u32) -> Option<u64> {
+pub(super) fn read_peak_resident_bytes(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     proc_parsing::parse_peak_resident_bytes(&status)
 }
 
 /// Returns the reason why the kernel does not report the time that threads waited for disks; `None` if it does.
-pub(super) fn disk_wait_missing_reason() -> Option<String> {
+pub(super) fn explain_missing_disk_wait() -> Option<String> {
     match fs::read_to_string("/proc/sys/kernel/task_delayacct") {
         Ok(on) if on.trim() != "0" => None,
         Ok(_) => Some("delay accounting is off: set kernel.task_delayacct to 1 before the run".to_owned()),
@@ -113,7 +113,7 @@ impl VmstatSnapshot {
             Err(_) => Some("the kernel has no automatic NUMA balancing"),
         };
         let count = |name: &str| match off {
-            Some(why) => CounterValue::missing_value(why),
+            Some(why) => CounterValue::missing_with_reason(why),
             None => self.difference(end, name),
         };
         NumaBalancingCounters {
@@ -125,10 +125,10 @@ impl VmstatSnapshot {
 
     fn difference(&self, end: &VmstatSnapshot, name: &str) -> CounterValue {
         match (&self.vmstat, &end.vmstat) {
-            (Err(why), _) | (_, Err(why)) => CounterValue::missing_value(why.clone()),
+            (Err(why), _) | (_, Err(why)) => CounterValue::missing_with_reason(why.clone()),
             (Ok(before), Ok(after)) => match (parse_vmstat(before, name), parse_vmstat(after, name)) {
-                (Some(before), Some(after)) => CounterValue::exact_value(after.saturating_sub(before)),
-                _ => CounterValue::missing_value(format!("/proc/vmstat has no {name}")),
+                (Some(before), Some(after)) => CounterValue::with_exact_value(after.saturating_sub(before)),
+                _ => CounterValue::missing_with_reason(format!("/proc/vmstat has no {name}")),
             },
         }
     }
@@ -171,10 +171,10 @@ mod tests {
             at("numa_hint_faults 5\nnuma_hint_faults_local 3\n"),
             at("numa_hint_faults 9\nnuma_hint_faults_local 4\n"),
         );
-        assert_eq!(start.difference(&end, "numa_hint_faults"), CounterValue::exact_value(4));
-        assert_eq!(start.difference(&end, "numa_hint_faults_local"), CounterValue::exact_value(1));
+        assert_eq!(start.difference(&end, "numa_hint_faults"), CounterValue::with_exact_value(4));
+        assert_eq!(start.difference(&end, "numa_hint_faults_local"), CounterValue::with_exact_value(1));
         assert_eq!(start.difference(&end, "numa_other").value, None);
         let unread = VmstatSnapshot { vmstat: Err("forbidden".to_owned()) };
-        assert_eq!(unread.difference(&end, "numa_hint_faults"), CounterValue::missing_value("forbidden"));
+        assert_eq!(unread.difference(&end, "numa_hint_faults"), CounterValue::missing_with_reason("forbidden"));
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::proc_files::{
-    ThreadCounts, ThreadKey, add_resident_bytes_by_node, disk_wait_missing_reason, peak_resident_bytes,
+    ThreadCounts, ThreadKey, add_resident_bytes_by_node, explain_missing_disk_wait, read_peak_resident_bytes,
     read_thread_counts,
 };
 
@@ -129,7 +129,7 @@ impl ProcSamples {
     fn add_memory(&mut self, processes: &[u32]) {
         let mut by_node = BTreeMap::new();
         for &process in processes {
-            self.peak_bytes = self.peak_bytes.max(peak_resident_bytes(process));
+            self.peak_bytes = self.peak_bytes.max(read_peak_resident_bytes(process));
             match add_resident_bytes_by_node(process, &mut by_node) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     self.why_not_resident = format!("/proc/PID/numa_maps cannot be read: {error}");
@@ -147,7 +147,7 @@ impl ProcSamples {
     }
 
     /// Returns the number of moves of threads to another CPU in all samples. The error is the reason why it is missing.
-    pub(super) fn migrations(&self) -> Result<u64, String> {
+    pub(super) fn num_thread_migrations(&self) -> Result<u64, String> {
         let seen: Vec<u64> = self.threads.values().filter_map(|thread| thread.migrations).collect();
         match (seen.is_empty(), self.threads.is_empty()) {
             (false, _) => Ok(seen.iter().sum()),
@@ -158,7 +158,7 @@ impl ProcSamples {
 
     /// Returns the time in ms that threads waited for disks in all samples. The error is the reason why it is missing.
     pub(super) fn disk_wait_ms(&self) -> Result<u64, String> {
-        match disk_wait_missing_reason() {
+        match explain_missing_disk_wait() {
             Some(why) => Err(why),
             None if self.threads.is_empty() => Err("the process ended before the first sample of /proc".to_owned()),
             None => Ok(self.threads.values().map(|thread| thread.disk_wait_ticks * 10).sum()),

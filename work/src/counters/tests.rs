@@ -67,21 +67,21 @@ fn this_process_is_counted_with_its_threads() {
 #[test]
 fn processes_of_an_instance_are_added() {
     let mut one = count_script("true");
-    one.cycles = CounterValue::exact_value(5);
-    one.instructions = CounterValue::missing_value("first");
-    one.llc_misses = CounterValue::missing_value("first");
-    one.max_resident_bytes = CounterValue::exact_value(7);
+    one.cycles = CounterValue::with_exact_value(5);
+    one.instructions = CounterValue::missing_with_reason("first");
+    one.llc_misses = CounterValue::missing_with_reason("first");
+    one.max_resident_bytes = CounterValue::with_exact_value(7);
     one.resident_bytes_by_node = BTreeMap::from([(0, 10)]);
     let mut two = one.clone();
-    two.cycles = CounterValue::lower_bound_value(6, "sampled");
-    two.instructions = CounterValue::exact_value(8);
-    two.max_resident_bytes = CounterValue::exact_value(9);
+    two.cycles = CounterValue::with_lower_bound_and_reason(6, "sampled");
+    two.instructions = CounterValue::with_exact_value(8);
+    two.max_resident_bytes = CounterValue::with_exact_value(9);
     two.resident_bytes_by_node = BTreeMap::from([(1, 4)]);
-    let both = one.clone().add_later_process(two);
-    assert_eq!(both.cycles, CounterValue::lower_bound_value(11, "sampled"));
-    assert_eq!(both.instructions, CounterValue::lower_bound_value(8, "first"));
-    assert_eq!(both.llc_misses, CounterValue::missing_value("first"));
-    assert_eq!(both.max_resident_bytes, CounterValue::exact_value(9));
+    let both = one.clone().add_counters_of_later_process(two);
+    assert_eq!(both.cycles, CounterValue::with_lower_bound_and_reason(11, "sampled"));
+    assert_eq!(both.instructions, CounterValue::with_lower_bound_and_reason(8, "first"));
+    assert_eq!(both.llc_misses, CounterValue::missing_with_reason("first"));
+    assert_eq!(both.max_resident_bytes, CounterValue::with_exact_value(9));
     assert_eq!(both.resident_bytes_by_node, BTreeMap::from([(0, 10)]));
     assert_eq!(both.minor_faults, 2 * one.minor_faults);
 }

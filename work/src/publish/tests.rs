@@ -226,8 +226,8 @@ fn a_file_set_is_published_together() {
     fs::write(&one, "before").unwrap();
     fs::write(&stale, "before").unwrap();
     let mut set = file_set([write_partial(&one, b"1"), write_partial(&two, b"2")]);
-    set.remove_on_publish(&stale);
-    set.remove_on_publish(folder.path().join("nothing"));
+    set.remove_file_on_publish(&stale);
+    set.remove_file_on_publish(folder.path().join("nothing"));
     set.publish_all().unwrap();
     assert_eq!(folder_entries(folder.path()), ["one", "two"]);
     assert_eq!([&one, &two].map(|path| fs::read(path).unwrap()), [b"1", b"2"]);
@@ -240,7 +240,7 @@ fn a_file_set_that_fails_changes_nothing() {
     fs::write(&one, "before").unwrap();
     fs::write(&stale, "before").unwrap();
     let mut set = file_set([write_partial(&one, b"1"), write_partial(&two, b"2"), write_partial(&last, b"3")]);
-    set.remove_on_publish(&stale);
+    set.remove_file_on_publish(&stale);
     // The last target becomes a symbolic link to a device, which must not be replaced.
     symlink("/dev/null", &last).unwrap();
     let message = set.publish_all().unwrap_err().to_string();

@@ -12,7 +12,7 @@ use genuma_mapper::index::{self, Index, ReferenceBuilder};
 use genuma_mapper::insert_size::{self, InsertSizeModels, InsertSizesByOrientation};
 use genuma_mapper::pairs::IncompleteSearchReadCounts;
 use genuma_mapper::{mapper, pairs};
-use genuma_reads::fasta::{FastaEvent, read_fasta};
+use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_reads::{CarriedTags, ReadBatch};
 use genuma_work::publish::AtomicFileSet;
 
@@ -123,7 +123,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     let sum = || Checksum::checksum_of_file(reference, threads).map_err(Error::io(reference));
     let before = sum()?;
     let mut built = ReferenceBuilder::default();
-    read_fasta(reference, |part| match part {
+    read_fasta_events(reference, |part| match part {
         FastaEvent::Header { name, .. } => built.begin_contig(String::from_utf8_lossy(name).into_owned()),
         FastaEvent::Bases(bases) => built.add_bases(bases),
     })?;

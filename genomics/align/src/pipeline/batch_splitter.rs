@@ -123,7 +123,7 @@ mod tests {
             StreamLane::Interleaved(path)
         };
         let lanes: Vec<StreamLane> = lanes.iter().enumerate().map(lane).collect();
-        let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::with_num_bases(batch))).unwrap();
+        let stream = ReadStream::open(&lanes, StreamOptions::new(Ends::with_bases_per_batch(batch))).unwrap();
         let mut splitter = BlockBoundarySplitter::new(stream, ReadBatch::new(), block_rules);
         let (mut pieces, mut piece) = (Vec::new(), ReadBatch::new());
         while let Some(part) = splitter.next_batch(&mut piece).unwrap() {

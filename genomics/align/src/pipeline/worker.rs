@@ -116,7 +116,7 @@ impl<'a, E: Engine> AlignmentWorker<'a, E> {
 
     fn map_batch(&mut self, batch: &mut BatchInProgress<E>) -> Result<(), Error> {
         let start = Instant::now();
-        if let Some(read) = batch.reads.iter().find(ReadRef::is_like_sam_header) {
+        if let Some(read) = batch.reads.iter().find(ReadRef::name_looks_like_sam_header) {
             let name = String::from_utf8_lossy(read.name).into_owned();
             return Err(engine::Error::NameBeginsWithAt { name }.into());
         }

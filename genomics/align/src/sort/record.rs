@@ -1,6 +1,6 @@
 //! Reads the fields of an encoded BAM record in place (SAM specification, section 4.2).
 
-use genuma_reads::BamTags;
+use genuma_reads::BamTagIter;
 
 use super::Error;
 
@@ -222,7 +222,7 @@ impl<'a> Record<'a> {
     /// it are lost.
     pub(crate) fn tags(self) -> impl Iterator<Item = Option<([u8; 2], &'a [u8])>> {
         let at = self.cigar_offset() + 4 * self.num_cigar_ops() + self.num_bases().div_ceil(2) + self.num_bases();
-        BamTags::from_tag_bytes(&self.0[at..]).map(|tag| tag.ok().map(|tag| (tag.name(), tag.typed_value())))
+        BamTagIter::from_tag_bytes(&self.0[at..]).map(|tag| tag.ok().map(|tag| (tag.name(), tag.typed_value())))
     }
 
     /// Sort key of `samtools sort`: reference sequence, position, strand. Records without a reference sequence come

@@ -44,7 +44,7 @@ impl SortedRunFile {
     /// Reads an extent and frees its disk space; an extent can be read only once.
     pub(crate) fn read_extent_and_free(&self, extent: RunExtent, scratch: &mut Vec<u8>) -> Result<Vec<u8>, Error> {
         self.0.read_block(&extent.packed, scratch)?;
-        self.0.punch_hole(extent.packed);
+        self.0.punch_hole_at_block(extent.packed);
         Ok(decompress(scratch, extent.unpacked_bytes as usize)?)
     }
 }

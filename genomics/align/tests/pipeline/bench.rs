@@ -78,7 +78,7 @@ pub fn threads(n: usize) -> Vec<CpuSlot> {
 /// The reads of lanes, in batches of `piece` bases.
 pub fn open(lanes: &[&Files], piece: u64) -> Result<AlignInput, Error> {
     let files: Vec<StreamLane> = lanes.iter().map(|files| files.lane.clone()).collect();
-    let stream = ReadStream::open(&files, StreamOptions::new(BatchLimits::with_num_bases(piece)))?;
+    let stream = ReadStream::open(&files, StreamOptions::new(BatchLimits::with_bases_per_batch(piece)))?;
     Ok(AlignInput { stream, first_batch: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
 }
 

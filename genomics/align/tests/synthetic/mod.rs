@@ -144,7 +144,7 @@ impl io::Write for Checked {
 
 /// A stream of the pairs in a file, in batches of this many bases.
 pub fn open(path: &Path, piece: u64) -> ReadStream {
-    let options = StreamOptions { batches_ahead: 4, ..StreamOptions::new(Ends::with_num_bases(piece)) };
+    let options = StreamOptions { batches_ahead: 4, ..StreamOptions::new(Ends::with_bases_per_batch(piece)) };
     ReadStream::open(&[StreamLane::Interleaved(path.to_path_buf())], options).unwrap()
 }
 

@@ -180,7 +180,7 @@ fn generated<const S: usize>(k: u32, reads: usize, seed: u64) -> (Vec<u8>, BTree
         cutter.cut_into_super_kmers(read, |piece| pieces.push(piece));
         for piece in pieces {
             let mut record = [0; MAX_RECORD_BYTES];
-            let len = piece.write_record(read.packed(), k, sample as u8, &mut record);
+            let len = piece.write_record(read.packed_bases(), k, sample as u8, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
     }

@@ -1,7 +1,7 @@
 //! Scatter on the CPU: one read at a time, so that its packed bases stay in the cache.
 
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 
 use super::{BinLayout, Scatter, ScatteredRecords};
 use crate::Error;
@@ -28,7 +28,12 @@ impl CpuScatter {
 }
 
 impl Scatter for CpuScatter {
-    fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error> {
+    fn scatter_read(
+        &mut self,
+        read: &CodesAndPackedBases,
+        sample: u8,
+        buffers: &mut BinBuffers<'_>,
+    ) -> Result<(), Error> {
         let Self { layout, cutter, super_kmers, written } = self;
         // The bins of a read's super-k-mers are spread over more memory than a core's caches hold, so they are
         // prefetched first.
@@ -41,7 +46,7 @@ impl Scatter for CpuScatter {
                 super_kmers.push((bin, super_kmer));
             }
         });
-        let packed = read.packed();
+        let packed = read.packed_bases();
         let mut all = 0;
         for &(bin, super_kmer) in super_kmers.iter() {
             let bytes = record_bytes(super_kmer.kmers, layout.k);

@@ -6,7 +6,7 @@
 //! fails. Only complete batches are written to bins, so no record is lost or written twice.
 
 use genuma_machine::simd_and_prefetch::SimdLevel;
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_reads::{Mate, dna};
 use tracing::warn;
 
@@ -113,7 +113,12 @@ impl SimulatedFpgaScatter {
 }
 
 impl Scatter for SimulatedFpgaScatter {
-    fn scatter_read(&mut self, read: &BaseCodes, sample: u8, buffers: &mut BinBuffers<'_>) -> Result<(), Error> {
+    fn scatter_read(
+        &mut self,
+        read: &CodesAndPackedBases,
+        sample: u8,
+        buffers: &mut BinBuffers<'_>,
+    ) -> Result<(), Error> {
         if matches!(self.device, DeviceState::NotStarted) {
             let device =
                 FpgaSimulatorProcess::start_and_check(&self.fpga, self.layout.k).map_err(Error::ScatterDevice)?;
@@ -147,10 +152,10 @@ impl Scatter for SimulatedFpgaScatter {
 }
 
 /// Appends a read to the beats of a lane.
-fn push_read(read: &BaseCodes, beats: &mut Vec<Beat>) {
+fn push_read(read: &CodesAndPackedBases, beats: &mut Vec<Beat>) {
     let codes = read.codes().chunks(Beat::MAX_BASES_PER_BEAT);
     let last = codes.len().saturating_sub(1);
-    for (i, (codes, &bases)) in codes.zip(read.packed().words()).enumerate() {
+    for (i, (codes, &bases)) in codes.zip(read.packed_bases().words()).enumerate() {
         let good = (codes.iter().zip((0..32).rev()))
             .fold(0, |mask, (&code, bit)| mask | u32::from(code != dna::NOT_A_BASE_CODE) << bit);
         beats.push(Beat { bases, good, count: codes.len() as u8, ends_read: i == last, ends_batch: false });

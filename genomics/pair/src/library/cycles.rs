@@ -1,6 +1,6 @@
 //! Counts by sequencing cycle, and disagreements between overlapping mates.
 
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_reads::{Mate, dna};
 use serde::{Deserialize, Serialize};
 
@@ -140,12 +140,12 @@ impl CycleTalliesAndDisagreements {
     /// of their fragment in bases.
     pub(crate) fn compare_overlapping_mates(
         &mut self,
-        codes: [&BaseCodes; 2],
+        codes: [&CodesAndPackedBases; 2],
         mates: [Mate<'_>; 2],
         fragment: usize,
         chances: &ErrorProbabilityByQuality,
     ) {
-        let [one, two] = codes.map(BaseCodes::codes);
+        let [one, two] = codes.map(CodesAndPackedBases::codes);
         let [of_one, of_two] = &mut self.by_mate;
         let disagreements = &mut self.disagreements;
         disagreements.by_quality.resize(NUM_QUALITIES, [0; 2]);

@@ -4,7 +4,7 @@
 //! part of the other mate. Some seeds near the end of each mate are searched in the other one; seeds that are tandem
 //! repeats are skipped.
 
-use genuma_reads::packed_bases::{BaseCodes, PackedBases, WORD_BASES, reverse_complement_16};
+use genuma_reads::packed_bases::{CodesAndPackedBases, PackedBases, WORD_BASES, reverse_complement_16_bases};
 
 /// Length of a seed in bases.
 const SEED_BASES: usize = 16;
@@ -18,22 +18,28 @@ const MAX_REPEAT_UNIT_BASES: usize = 6;
 
 /// Returns the fragment length in bases of two mates, each given as bases and quality characters; `None` if no clear
 /// overlap is found.
-pub(crate) fn fragment_length_from_overlap(one: (&BaseCodes, &[u8]), two: (&BaseCodes, &[u8])) -> Option<usize> {
+pub(crate) fn fragment_length_from_overlap(
+    one: (&CodesAndPackedBases, &[u8]),
+    two: (&CodesAndPackedBases, &[u8]),
+) -> Option<usize> {
     fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
 /// Returns the fragment length that follows from a match of the last seeds of the first mate in the second mate; `None`
 /// without a match.
-fn fragment_from_end_seeds((one, first): (&BaseCodes, &[u8]), (two, second): (&BaseCodes, &[u8])) -> Option<usize> {
-    let (len, read) = (one.codes().len(), two.packed());
+fn fragment_from_end_seeds(
+    (one, first): (&CodesAndPackedBases, &[u8]),
+    (two, second): (&CodesAndPackedBases, &[u8]),
+) -> Option<usize> {
+    let (len, read) = (one.codes().len(), two.packed_bases());
     let starts = (two.codes().len() + 1).checked_sub(SEED_BASES).filter(|_| len >= MIN_OVERLAP_BASES)?;
     let seeds = (1..=NUM_SEEDS).filter_map(|i| len.checked_sub(i * SEED_BASES));
     seeds.into_iter().find_map(|from| {
-        let seed = seed(one.packed(), from);
+        let seed = seed(one.packed_bases(), from);
         if is_tandem_repeat(seed) {
             return None;
         }
-        let wanted = reverse_complement_16(seed);
+        let wanted = reverse_complement_16_bases(seed);
         // The last base of the seed faces the first base of the match.
         let found = |at: usize| (at < starts).then_some(at + from + SEED_BASES);
         find_seed(read, starts, wanted, |at| {
@@ -110,7 +116,7 @@ mod tests {
 
     fn fragment_length(one: &[u8], two: &[u8]) -> Option<usize> {
         let codes = |seq: &[u8]| {
-            let mut codes = BaseCodes::default();
+            let mut codes = CodesAndPackedBases::default();
             codes.encode_bases(seq, seq, 0);
             codes
         };

@@ -2,7 +2,7 @@
 //! copies need be contiguous, but a quick test requires a run of them.
 
 use genuma_kmers::run_with_widest_simd;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after_bases};
 use genuma_reads::{Mate, ReadPair, dna};
 
 /// A telomere motif and the taxon whose telomeres consist of it.
@@ -41,7 +41,7 @@ fn repeat_runs(window: u64, unit: usize) -> u64 {
         repeat_runs &= repeat_runs << (2 * step);
     }
     // Bases beyond the window have nothing to equal.
-    repeat_runs & !mask_of_bits_after(WORD_BASES - unit - MIN_RUN_BASES as usize + 1)
+    repeat_runs & !mask_of_bits_after_bases(WORD_BASES - unit - MIN_RUN_BASES as usize + 1)
 }
 
 /// Length in bases of a stretch that is tested as a whole: four motif copies in a row contain a whole stretch.
@@ -175,7 +175,7 @@ fn max_consecutive_copies(seq: &[u8], motif: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use genuma_reads::packed_bases::BaseCodes;
+    use genuma_reads::packed_bases::CodesAndPackedBases;
 
     /// Stretches are tested together, and none is left out.
     #[test]
@@ -200,9 +200,9 @@ mod tests {
                 let all = (0..).step_by(STRETCH_STEP_BASES).map_while(|at| seq.get(at..at + STRETCH_BASES));
                 let expected = all.clone().any(stretch_repeats);
                 assert!(expected || at + STRETCH_BASES > bases);
-                let mut codes = BaseCodes::default();
+                let mut codes = CodesAndPackedBases::default();
                 codes.encode_bases(&seq, &seq, 0);
-                assert_eq!(has_repeat(codes.packed().words(), bases), expected, "{bases} {at} {unit}");
+                assert_eq!(has_repeat(codes.packed_bases().words(), bases), expected, "{bases} {at} {unit}");
             }
         }
     }
@@ -210,11 +210,11 @@ mod tests {
     fn motif_of(one: &[u8], two: &[u8]) -> Option<usize> {
         let mates = [one, two].map(|seq| Mate { seq, qual: seq });
         let [a, b] = [one, two].map(|seq| {
-            let mut codes = BaseCodes::default();
+            let mut codes = CodesAndPackedBases::default();
             codes.encode_bases(seq, seq, 0);
             codes
         });
-        find_telomere_motif_index(ReadPair { name: b"", mates }, [a.packed(), b.packed()])
+        find_telomere_motif_index(ReadPair { name: b"", mates }, [a.packed_bases(), b.packed_bases()])
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use genuma_kmers::encode::pack;
-use genuma_reads::packed_bases::BaseCodes;
+use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_reads::{Mate, ReadPair, dna};
 
 use super::mate_kmers::{canonical_key_and_is_palindrome, has_kmer_min_quality, hash_read_starts};
@@ -51,8 +51,8 @@ fn pairs(genome: &[u8], n: usize) -> Vec<[Vec<u8>; 2]> {
     (0..n).map(piece).collect()
 }
 
-fn packed(seq: &[u8]) -> BaseCodes {
-    let mut codes = BaseCodes::default();
+fn packed(seq: &[u8]) -> CodesAndPackedBases {
+    let mut codes = CodesAndPackedBases::default();
     codes.encode_bases(seq, seq, 0);
     codes
 }
@@ -64,7 +64,7 @@ fn sampled(pairs: &[[Vec<u8>; 2]], qual: &[u8], params: SketchParams) -> KmerSke
         let mate = |seq| Mate { seq, qual };
         let codes = [a, b].map(|seq| packed(seq));
         let pair = ReadPair { name: b"p", mates: [mate(a), mate(b)] };
-        sampler.add_pair(pair, codes.each_ref().map(BaseCodes::packed), (i % 2) as u8);
+        sampler.add_pair(pair, codes.each_ref().map(CodesAndPackedBases::packed_bases), (i % 2) as u8);
     }
     drop(sampler);
     sampling.take_sketch()
@@ -94,7 +94,8 @@ fn sketch_contains_matching_roots_once_per_pair() {
             assert!(own.is_sorted_by(|a, b| a >> 4 != b >> 4), "no root twice in a random genome");
             let [a, b] = mates.each_ref().map(|seq| Mate { seq, qual: &[] });
             let [one, two] = mates.each_ref().map(|seq| packed(seq));
-            let once = hash_read_starts(&ReadPair { name: b"p", mates: [b, a] }, [two.packed(), one.packed()]);
+            let once =
+                hash_read_starts(&ReadPair { name: b"p", mates: [b, a] }, [two.packed_bases(), one.packed_bases()]);
             let once = PairAndMoleculeCount::of_one_pair(once);
             own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].merge_count(once));
         }
@@ -136,7 +137,7 @@ fn positions_of_matching_roots_are_found() {
         let params = SketchParams { k: bases + 2, min_quality: [0; 2], max_kmers_small_genome: 1, max_kmers: 1 };
         let (mut memory, mut fit) = Default::default();
         SketchRootSampling { root_bases: bases, pattern_level: level }.find_pattern_matches(
-            packed(&seq).packed(),
+            packed(&seq).packed_bases(),
             &mut memory,
             &mut fit,
         );

@@ -11,7 +11,7 @@ use genuma_work::ProgressCounters;
 
 use super::eof_marker::check_eof_marker_or_last_block;
 use super::header::{self, AlignedHeader, HeaderSequence};
-use super::record_buffer::{FIXED_FIELDS_BYTES, RecordBuffer};
+use super::record_buffer::{BAM_FIXED_FIELDS_BYTES, RecordBuffer};
 
 pub(super) const BAM_MAGIC: &[u8] = b"BAM\x01";
 /// The empty BGZF block at the end of a file (SAM specification, section 4.1.2).
@@ -112,7 +112,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
 
     fn decompression_error(&self, damage: DecompressError) -> Error {
         let fault = match damage {
-            DecompressError::Io(source) => return Error::from_io(&self.path, source),
+            DecompressError::Io(source) => return Error::from_reader_io_error(&self.path, source),
             DecompressError::ContentChanged(at) => {
                 return Error::error_in_file(&self.path, FileFault::ContentChanged(at));
             }
@@ -126,7 +126,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or ends inside a record.
-    pub(super) fn read_chunk(&mut self, buffer: &mut RecordBuffer) -> Result<bool, Error> {
+    pub(super) fn read_next_records(&mut self, buffer: &mut RecordBuffer) -> Result<bool, Error> {
         let room = |bytes: &mut Vec<u8>, n: usize| {
             if bytes.len() < n {
                 bytes.resize(n, 0);
@@ -135,14 +135,14 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
         room(&mut buffer.bytes, self.carry_over.len().max(CHUNK_BYTES + INFLATE_BYTES));
         buffer.bytes[..self.carry_over.len()].copy_from_slice(&self.carry_over);
         buffer.used_bytes = self.carry_over.len();
-        buffer.records_before = self.records;
+        buffer.num_records_before = self.records;
         self.carry_over.clear();
         // End of the last whole record.
         let (mut whole, mut more) = (0, true);
         loop {
             while let Some(length) = buffer.bytes[whole..buffer.used_bytes].first_chunk() {
                 let length = u32::from_le_bytes(*length) as usize;
-                if !(FIXED_FIELDS_BYTES..=MAX_RECORD_BYTES).contains(&length) {
+                if !(BAM_FIXED_FIELDS_BYTES..=MAX_RECORD_BYTES).contains(&length) {
                     let fault = RecordFault::RecordCorrupt("its length is invalid");
                     return Err(Error::error_in_record(&self.path, self.records + 1, fault));
                 }

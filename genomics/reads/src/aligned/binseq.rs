@@ -23,7 +23,7 @@ pub(super) const MAX_COLUMN_BYTES: u64 = 1 << 30;
 const DISK_CHUNK_BYTES: usize = 256 << 10;
 
 /// Little-endian 64-bit number at byte `at`.
-pub(super) fn little_endian_u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn read_little_endian_u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
@@ -123,13 +123,13 @@ impl<'a> ByteCursor<'a> {
     }
 
     /// Takes a little-endian 64-bit number.
-    pub(super) fn read_u64(&mut self) -> Option<u64> {
-        self.take_bytes(8).map(|bytes| little_endian_u64_at(bytes, 0))
+    pub(super) fn take_u64(&mut self) -> Option<u64> {
+        self.take_bytes(8).map(|bytes| read_little_endian_u64_at(bytes, 0))
     }
 
     /// Takes a list of values of `size` bytes each, which is preceded by the number of values (64 bits).
-    pub(super) fn read_list(&mut self, size: usize) -> Option<&'a [u8]> {
-        let values = usize::try_from(self.read_u64()?).ok()?;
+    pub(super) fn take_counted_list(&mut self, size: usize) -> Option<&'a [u8]> {
+        let values = usize::try_from(self.take_u64()?).ok()?;
         self.take_bytes(values.checked_mul(size)?)
     }
 }
@@ -205,7 +205,7 @@ impl<'a> BinseqReadAppender<'a> {
         } else {
             self.record_name.clear();
             // Writing to a string cannot fail.
-            let _ = write!(self.record_name, "{}", self.buffer.record_number(record as u32));
+            let _ = write!(self.record_name, "{}", self.buffer.record_number_in_file(record as u32));
         }
         if let Some(&outside) = qual.iter().find(|score| !(b'!'..=b'~').contains(score)) {
             return Err(RecordFault::InvalidQuality(ByteForDisplay(outside)));

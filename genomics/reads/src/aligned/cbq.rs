@@ -15,7 +15,7 @@ use genuma_work::ProgressCounters;
 use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
-    self, BinseqByteReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, little_endian_u64_at,
+    self, BinseqByteReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, read_little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
@@ -42,7 +42,7 @@ pub(super) struct CbqFileReader<M> {
 #[derive(Default)]
 pub(super) struct EncodedBlock {
     paired: bool,
-    records_before: u64,
+    num_records_before: u64,
     bytes: Vec<u8>,
     /// Compressed size in bytes of each column.
     column_bytes: [usize; NUM_COLUMNS],
@@ -84,14 +84,14 @@ impl<M: Deref<Target = ProgressCounters>> CbqFileReader<M> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         self.file.read_exact(&mut header[..INDEX_HEADER_BYTES])?;
         if header.starts_with(INDEX_MAGIC) {
-            self.check_index(little_endian_u64_at(&header, 8), little_endian_u64_at(&header, 16))?;
+            self.check_index(read_little_endian_u64_at(&header, 8), read_little_endian_u64_at(&header, 16))?;
             return Ok(false);
         }
         self.file.read_exact(&mut header[INDEX_HEADER_BYTES..])?;
         if !header.starts_with(b"BLK") || header[3] != VERSION {
             return Err(self.file.corrupt_error("its block has no header of version 1"));
         }
-        let number = |i: usize| little_endian_u64_at(&header, 8 + 8 * i);
+        let number = |i: usize| read_little_endian_u64_at(&header, 8 + 8 * i);
         let [bases, places, records, reads] = [7, 8, 9, 10].map(number);
         let mates = if self.paired { 2 } else { 1 };
         if (0..NUM_COLUMNS).any(|column| number(column) > MAX_COLUMN_BYTES)
@@ -101,7 +101,7 @@ impl<M: Deref<Target = ProgressCounters>> CbqFileReader<M> {
             return Err(self.file.corrupt_error("a length of its block is invalid"));
         }
         packed.paired = self.paired;
-        packed.records_before = self.file.records_read;
+        packed.num_records_before = self.file.records_read;
         packed.column_bytes = std::array::from_fn(|column| number(column) as usize);
         [packed.num_bases, packed.n_position_bytes, packed.num_records] = [bases, places, records].map(|n| n as usize);
         let wanted: usize = packed.column_bytes.iter().sum();
@@ -142,8 +142,8 @@ fn decompress_column(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Result<(
 
 impl EncodedBlock {
     /// Number of records of the file before the block.
-    pub(super) fn records_before(&self) -> u64 {
-        self.records_before
+    pub(super) fn num_records_before(&self) -> u64 {
+        self.num_records_before
     }
 
     /// Decodes the reads of the block into `buffer`.
@@ -156,10 +156,10 @@ impl EncodedBlock {
         buffer: &mut RecordBuffer,
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
-        buffer.reset(self.records_before);
-        self.decompress().map_err(|fault| Error::error_in_record(path, self.records_before + 1, fault))?;
+        buffer.reset(self.num_records_before);
+        self.decompress().map_err(|fault| Error::error_in_record(path, self.num_records_before + 1, fault))?;
         self.push_reads(path, buffer, counts)
-            .map_err(|(record, fault)| Error::error_in_record(path, self.records_before + record as u64 + 1, fault))
+            .map_err(|(record, fault)| Error::error_in_record(path, self.num_records_before + record as u64 + 1, fault))
     }
 
     fn decompress(&mut self) -> Result<(), RecordFault> {
@@ -179,7 +179,7 @@ impl EncodedBlock {
             decompress_column(&self.bytes[at..at + packed], bytes, column)?;
             at += packed;
             if number <= 1 {
-                let all = column.chunks_exact(8).map(|length| little_endian_u64_at(length, 0));
+                let all = column.chunks_exact(8).map(|length| read_little_endian_u64_at(length, 0));
                 let all = all.fold(0u64, u64::saturating_add);
                 if number == 0 && all != self.num_bases as u64 || all > MAX_COLUMN_BYTES {
                     return Err(RecordFault::RecordCorrupt(
@@ -215,7 +215,7 @@ impl EncodedBlock {
     ) -> Result<(), (usize, RecordFault)> {
         let DecodedColumns { columns: [lengths, name_lengths, _, _, _, names, qualities], letters } = &self.decoded;
         let mates = if self.paired { 2 } else { 1 };
-        let length = |of: &[u8], read: usize| little_endian_u64_at(of, 8 * read) as usize;
+        let length = |of: &[u8], read: usize| read_little_endian_u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
         let mut put = BinseqReadAppender::for_record_buffer(path, self.paired, buffer, counts);
         for read in 0..self.num_records * mates {
@@ -243,21 +243,21 @@ impl EncodedBlock {
 /// early or `each` returns `None`.
 fn for_each_n_position(bytes: &[u8], mut each: impl FnMut(u64) -> Option<()>) -> Option<()> {
     let mut rest = ByteCursor(bytes);
-    let high = rest.read_list(8)?;
-    let high_bits = rest.read_u64()?;
+    let high = rest.take_counted_list(8)?;
+    let high_bits = rest.take_u64()?;
     // Index for fast selection of ones, not needed here.
-    rest.read_list(8)?;
-    rest.read_list(2)?;
-    rest.read_list(8)?;
-    rest.read_u64()?;
+    rest.take_counted_list(8)?;
+    rest.take_counted_list(2)?;
+    rest.take_counted_list(8)?;
+    rest.take_u64()?;
     rest.take_bytes(1)?;
     // Presence flags of the index for zeros and of ranks, which are not written.
     if rest.take_bytes(2)? != [0, 0] {
         return None;
     }
-    let low = rest.read_list(8)?;
-    rest.read_u64()?;
-    let low_len = u32::try_from(rest.read_u64()?).ok().filter(|&bits| bits < 64)?;
+    let low = rest.take_counted_list(8)?;
+    rest.take_u64()?;
+    let low_len = u32::try_from(rest.take_u64()?).ok().filter(|&bits| bits < 64)?;
     let bit = |of: &[u8], at: u64| of.get(usize::try_from(at / 8).ok()?).map(|byte| u64::from(byte >> (at % 8) & 1));
     let (mut found, mut zeros) = (0u64, 0u64);
     for at in 0..high_bits {

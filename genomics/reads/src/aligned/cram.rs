@@ -29,7 +29,7 @@ use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
 
 use super::cram_container::{
-    ContainerHeaders, SliceHeader, add_base_and_quality_series, ends_with_whole_container, read_container_bytes,
+    ContainerHeaders, SliceHeader, add_missing_base_and_quality_series, ends_with_whole_container, read_container_bytes,
 };
 use super::cram_reference::CramReference;
 use super::eof_marker::check_eof_marker_or_last_block;
@@ -102,8 +102,8 @@ impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
         let (length, md5) = self.sequences.get(name).cloned().unwrap_or_default();
         let bases = match md5 {
-            Some(md5) if self.genome.path().is_none() && !self.cache.has_no_templates() => {
-                self.cache.find_sequence(name, &md5, length)
+            Some(md5) if self.genome.path().is_none() && !self.cache.has_no_path_templates() => {
+                self.cache.read_sequence_by_md5(name, &md5, length)
             }
             _ => self.genome.read_sequence(name, length),
         };
@@ -232,7 +232,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         });
         let read = read.and_then(|()| {
             *layout = ContainerHeaders::from_container_bytes(bytes, max_slice_bytes)?;
-            if let Some(completed) = add_base_and_quality_series(bytes)? {
+            if let Some(completed) = add_missing_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
             // The decoder may panic on damaged or crafted data.
@@ -245,7 +245,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
                 let fault = RecordFault::CramCorrupt(e.to_string());
                 Error::error_in_record(&self.path, self.records_read + 1, fault)
             }
-            _ => Error::from_io(&self.path, e),
+            _ => Error::from_reader_io_error(&self.path, e),
         })?;
         if bytes == 0 {
             // Read the rest of the input, so that all bytes are counted.
@@ -276,7 +276,7 @@ fn unfinished_container_error(bytes: &[u8]) -> io::Error {
 
 impl EncodedContainer {
     /// Number of records of the file before the container.
-    pub(super) fn records_before(&self) -> u64 {
+    pub(super) fn num_records_before(&self) -> u64 {
         self.first_record - 1
     }
 
@@ -291,7 +291,7 @@ impl EncodedContainer {
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
         self.context.limit_cached_sequences(&self.container);
-        buffer.reset(self.records_before());
+        buffer.reset(self.num_records_before());
         let mut records = 0;
         let (uses_umi_tags, carried_tags) = (buffer.uses_umi_tags, buffer.carried_tags.clone());
         decode_container(self, path, uses_umi_tags, carried_tags.as_deref(), |number, fields| {
@@ -324,7 +324,7 @@ fn decode_container(
             let (core, mut external) = slice.decode_blocks().map_err(to_error)?;
             prepare_embedded_reference(layout_of_slice, &mut external)
                 .map_err(|()| Error::error_in_file(path, FileFault::EmbeddedReferenceDiffers { record: first }))?;
-            layout.add_missing_blocks(&mut external);
+            layout.add_empty_blocks_of_missing_series(&mut external);
             let stored = layout.which_records_have_qualities(layout_of_slice, &external).map_err(to_error)?;
             let are_all_stored = stored.as_ref().is_none_or(|stored| !stored.contains(&false));
             let is_shifted = !are_all_stored && layout.increment_qualities(&mut external);
@@ -358,7 +358,7 @@ fn decode_container(
                     Err(error) => Err(to_error(error)),
                 };
                 let (rx, mi) = (value(Tag::UMI_SEQUENCE)?, value(Tag::UMI_ID)?);
-                let umi = UmiOrMoleculeId::from_tag_values(rx.as_deref(), mi.as_deref());
+                let umi = UmiOrMoleculeId::choose_from_rx_and_mi(rx.as_deref(), mi.as_deref());
                 if let Some(carried) = carried_tags {
                     all_tags.clear();
                     tags.iter().try_for_each(|tag| encode_tag(tag?, &mut all_tags)).map_err(to_error)?;
@@ -366,7 +366,7 @@ fn decode_container(
                     carried_bytes.clear();
                     let strand =
                         RecordStrandAndClipping { is_reverse: flags & flag::REVERSE != 0, is_hard_clipped: clipped };
-                    carried.append_as_sequenced(&all_tags, strand, &mut carried_bytes);
+                    carried.append_tags_as_sequenced(&all_tags, strand, &mut carried_bytes);
                 }
                 let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags };
@@ -490,7 +490,7 @@ fn decode_error(path: &Path, first: u64, error: io::Error) -> Error {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             Error::error_in_record(path, first, RecordFault::CramCorrupt(message))
         }
-        _ => Error::from_io(path, error),
+        _ => Error::from_reader_io_error(path, error),
     }
 }
 
@@ -515,7 +515,9 @@ impl DecodeContext {
         for id in ids.collect::<BTreeSet<_>>() {
             let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
             match (map.other_fields().get(&MD5_CHECKSUM), self.genome.path()) {
-                (Some(expected), _) => self.genome.check_md5(name, map.length().get(), &expected.to_string())?,
+                (Some(expected), _) => {
+                    self.genome.check_sequence_md5(name, map.length().get(), &expected.to_string())?
+                }
                 (None, Some(_)) => return Err(io::Error::other(FileFault::ReferenceMd5Missing(name.to_string()))),
                 (None, None) => {}
             }

@@ -281,7 +281,7 @@ impl ContainerHeaders {
 
     /// Adds an empty block for each data series that has none. Writers omit the blocks of series without data, but the
     /// decoder requires a block for each series.
-    pub(super) fn add_missing_blocks(&self, blocks: &mut Vec<(i32, Cow<'_, [u8]>)>) {
+    pub(super) fn add_empty_blocks_of_missing_series(&self, blocks: &mut Vec<(i32, Cow<'_, [u8]>)>) {
         for id in &self.block_ids {
             if !blocks.iter().any(|(other, _)| other == id) {
                 blocks.push((*id, Cow::Borrowed(&[])));
@@ -433,7 +433,7 @@ impl RecordFlagsEncoding {
 ///
 /// # Errors
 /// The headers contradict themselves.
-pub(super) fn add_base_and_quality_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn add_missing_base_and_quality_series(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     // Huffman codes of one symbol, N and "missing", of length 0.
     const BASES: (&[u8; 2], &[u8]) = (b"BA", &[3, 4, 1, b'N', 1, 0]);
     const QUALITIES: (&[u8; 2], &[u8]) = (b"QS", &[3, 5, 1, 0x80, 0xff, 1, 0]);

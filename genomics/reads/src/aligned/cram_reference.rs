@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use noodles_fasta::fai;
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::md5_hex;
 use crate::error::FileFault;
 use crate::fasta::Reference;
+use crate::md5_sum::md5_hex;
 
 /// The FASTA file of the reference that CRAM files refer to, if there is one. Clones share the open file and its
 /// index.
@@ -21,7 +21,7 @@ pub struct CramReference {
     path: Option<PathBuf>,
     #[serde(skip)]
     sequences_cache: Arc<Mutex<Option<Arc<Sequences>>>>,
-    /// Names of sequences and MD5 sums for which [`CramReference::check_md5`] has succeeded.
+    /// Names of sequences and MD5 sums for which [`CramReference::check_sequence_md5`] has succeeded.
     #[serde(skip)]
     checked_md5: Arc<Mutex<HashSet<NamedMd5>>>,
 }
@@ -101,7 +101,7 @@ impl CramReference {
     ///
     /// # Errors
     /// They have another sum, or cannot be read (see [`CramReference::read_sequence`]).
-    pub(super) fn check_md5(&self, name: &[u8], length: usize, expected: &str) -> io::Result<()> {
+    pub(super) fn check_sequence_md5(&self, name: &[u8], length: usize, expected: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let checked = (name.to_vec(), expected.to_ascii_lowercase());
         let lock = || self.checked_md5.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use crate::pipe::is_regular_file;
 
 /// Whether a regular file ends with the marker `mark` of its format. True for files that are shorter than the marker,
 /// whose header is incomplete, and for pipes, whose end is checked when it is read.
-pub(super) fn has_eof_marker(path: &Path, mark: &[u8]) -> Result<bool, Error> {
+pub(super) fn may_have_eof_marker(path: &Path, mark: &[u8]) -> Result<bool, Error> {
     if is_regular_file(path).is_ok_and(|regular| !regular) {
         return Ok(true);
     }
@@ -29,7 +29,7 @@ pub(super) fn has_eof_marker(path: &Path, mark: &[u8]) -> Result<bool, Error> {
 /// Checks that a regular file ends with the marker `mark` of its format. Otherwise a file that is truncated between
 /// two blocks would be detected late or never.
 pub(super) fn check_eof_marker(path: &Path, mark: &[u8]) -> Result<(), Error> {
-    match has_eof_marker(path, mark)? {
+    match may_have_eof_marker(path, mark)? {
         true => Ok(()),
         false => Err(Error::error_in_file(path, FileFault::MissingEofMarker)),
     }
@@ -47,7 +47,7 @@ pub(super) fn check_eof_marker_or_last_block(
 ) -> Result<bool, Error> {
     /// Files with a warning. Each pass over the reads opens a file again.
     static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    if has_eof_marker(path, mark)? {
+    if may_have_eof_marker(path, mark)? {
         return Ok(true);
     }
     let is_whole = File::open(path).and_then(ends_with_block);

@@ -106,7 +106,8 @@ pub struct AlignedOptions {
     /// not check it again.
     #[serde(skip)]
     pub requires_one_sample: bool,
-    /// Maximum size in bytes of the decompressed data of one CRAM slice (see [`AlignedOptions::max_cram_slice_bytes`]).
+    /// Maximum size in bytes of the decompressed data of one CRAM slice (see
+    /// [`AlignedOptions::max_cram_slice_bytes_for_memory`]).
     #[serde(skip, default = "default_max_slice_bytes")]
     pub max_slice_bytes: u64,
 }
@@ -125,7 +126,7 @@ fn default_max_slice_bytes() -> u64 {
 impl AlignedOptions {
     /// The maximum size in bytes of a CRAM slice for a process with this memory budget in bytes and so many threads,
     /// each of which decodes a slice.
-    pub fn max_cram_slice_bytes(memory_bytes: u64, threads: usize) -> u64 {
+    pub fn max_cram_slice_bytes_for_memory(memory_bytes: u64, threads: usize) -> u64 {
         let share = memory_bytes / (SLICE_MEMORY_DIVISOR * threads.max(1) as u64);
         share.clamp(*SLICE_LIMIT_BYTES.start(), *SLICE_LIMIT_BYTES.end())
     }
@@ -188,8 +189,8 @@ mod tests {
 
     #[test]
     fn slices_get_a_share_of_the_memory_within_limits() {
-        assert_eq!(AlignedOptions::max_cram_slice_bytes(128 << 20, 1), 64 << 20);
-        assert_eq!(AlignedOptions::max_cram_slice_bytes(8 << 30, 16), 128 << 20);
-        assert_eq!(AlignedOptions::max_cram_slice_bytes(64 << 30, 2), 512 << 20);
+        assert_eq!(AlignedOptions::max_cram_slice_bytes_for_memory(128 << 20, 1), 64 << 20);
+        assert_eq!(AlignedOptions::max_cram_slice_bytes_for_memory(8 << 30, 16), 128 << 20);
+        assert_eq!(AlignedOptions::max_cram_slice_bytes_for_memory(64 << 30, 2), 512 << 20);
     }
 }

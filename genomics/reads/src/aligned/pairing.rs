@@ -109,7 +109,7 @@ impl MateMatcher {
     /// # Errors
     /// Two reads with the same name and read number that are in memory together; a base `=`; the spill file cannot be
     /// written; errors of `each`.
-    pub(super) fn pair_buffered_reads<E: From<Error>>(
+    pub(super) fn deliver_templates_of_buffer<E: From<Error>>(
         &mut self,
         buffer: &RecordBuffer,
         path: &Path,
@@ -169,7 +169,7 @@ impl MateMatcher {
         self.match_with_waiting_reads(buffer, path, mates)?;
         // Templates within the buffer are in order; those with a waiting mate follow them.
         self.complete.sort_unstable_by_key(|done| done.last_read);
-        Ok(mates.spill_if_full()?)
+        Ok(mates.spill_if_over_memory_limit()?)
     }
 
     fn match_within_chunk(&mut self, buffer: &RecordBuffer, path: &Path) -> Result<(), Error> {
@@ -191,7 +191,7 @@ impl MateMatcher {
                 continue;
             }
             let name = buffer.name(read);
-            let hash = waiting_mates::hash_name(name);
+            let hash = waiting_mates::hash_read_name(name);
             self.hashes.push(hash);
             let mut slot = hash as usize & (slots - 1);
             loop {
@@ -259,13 +259,14 @@ impl MateMatcher {
             left.end = packed.len() as u32;
         }
         // Sort by shard, so that each shard is locked once.
-        left.sort_unstable_by_key(|left| (waiting_mates::group_index_of_hash(left.hash), left.read_index));
+        left.sort_unstable_by_key(|left| (waiting_mates::memory_group_of_hash(left.hash), left.read_index));
         let mut same = None;
         for of_shard in left
-            .chunk_by(|a, b| waiting_mates::group_index_of_hash(a.hash) == waiting_mates::group_index_of_hash(b.hash))
+            .chunk_by(|a, b| waiting_mates::memory_group_of_hash(a.hash) == waiting_mates::memory_group_of_hash(b.hash))
         {
             let reads = of_shard.iter().map(|left| (left.hash, &packed[left.start as usize..left.end as usize]));
-            mates.match_or_store(waiting_mates::group_index_of_hash(of_shard[0].hash), reads, found, |i, met| {
+            let group = waiting_mates::memory_group_of_hash(of_shard[0].hash);
+            mates.match_or_store_reads(group, reads, found, |i, met| {
                 let last = of_shard[i].read_index;
                 match met {
                     MateSearchResult::Found(at) => {

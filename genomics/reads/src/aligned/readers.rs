@@ -38,26 +38,26 @@ pub(crate) struct FileReadingResources {
     inflate_threads: usize,
     /// If present, the input may be a pipe. A thread that waits for input is woken when the other end of this internal
     /// pipe is dropped.
-    pipe_stop: Option<Arc<PipeReader>>,
+    pipe_waker: Option<Arc<PipeReader>>,
 }
 
 impl FileReadingResources {
     /// Divides `threads` workers among `files` files that they read together: each file gets as many decompressing
     /// threads as are useful. Decompression is about a third of the work of reading. A single decompressing thread per
     /// file is no gain, because a worker would wait for it.
-    pub(crate) fn divide_among_files(threads: usize, files: usize) -> FileReadingResources {
-        FileReadingResources::from_inflate_threads(threads / (3 * files.max(1)))
+    pub(crate) fn divide_threads_among_files(threads: usize, files: usize) -> FileReadingResources {
+        FileReadingResources::with_inflate_threads(threads / (3 * files.max(1)))
     }
 
     /// Resources with `threads` decompressing threads. With fewer than two, the reading thread decompresses, because a
     /// single decompressing thread saves no time. Pipes are not accepted.
-    pub(crate) fn from_inflate_threads(threads: usize) -> FileReadingResources {
-        FileReadingResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_stop: None }
+    pub(crate) fn with_inflate_threads(threads: usize) -> FileReadingResources {
+        FileReadingResources { inflate_threads: if threads < 2 { 0 } else { threads }, pipe_waker: None }
     }
 
-    /// Also accepts pipes if `pipe_stop` is present (see [`FileReadingResources::pipe_stop`]).
-    pub(crate) fn with_pipe_stop(self, pipe_stop: Option<Arc<PipeReader>>) -> FileReadingResources {
-        FileReadingResources { pipe_stop, ..self }
+    /// Also accepts pipes if `pipe_waker` is present (see [`FileReadingResources::pipe_waker`]).
+    pub(crate) fn accept_pipes_with_waker(self, pipe_waker: Option<Arc<PipeReader>>) -> FileReadingResources {
+        FileReadingResources { pipe_waker, ..self }
     }
 }
 
@@ -71,12 +71,12 @@ pub(crate) struct ReaderScratch {
 
 impl ReaderScratch {
     /// Number of records of the file before the records in the buffers.
-    pub(crate) fn records_before(&self) -> u64 {
+    pub(crate) fn num_records_before(&self) -> u64 {
         match &self.chunk.encoded {
-            EncodedRecords::None => self.chunk.chunk.records_before,
-            EncodedRecords::Cram(container) => container.as_ref().map_or(0, cram::EncodedContainer::records_before),
-            EncodedRecords::Cbq(block) => block.records_before(),
-            EncodedRecords::Vbq(block) => block.records_before(),
+            EncodedRecords::None => self.chunk.chunk.num_records_before,
+            EncodedRecords::Cram(container) => container.as_ref().map_or(0, cram::EncodedContainer::num_records_before),
+            EncodedRecords::Cbq(block) => block.num_records_before(),
+            EncodedRecords::Vbq(block) => block.num_records_before(),
         }
     }
 }
@@ -121,7 +121,7 @@ enum AlignedRecordFile<M: Deref<Target = ProgressCounters>> {
 
 impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
     fn open(of: &AlignedInput, progress: M, resources: &FileReadingResources) -> Result<Self, Error> {
-        let pipes = resources.pipe_stop.clone();
+        let pipes = resources.pipe_waker.clone();
         let unreadable = |source| Error::Read { path: of.path.clone(), source };
         let file = match AlignedFormat::detect_format(&of.path).map_err(unreadable)? {
             Some(AlignedFormat::Cram) => {
@@ -134,7 +134,7 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
             _ => {
                 let access = FileReadOptions {
                     inflate_threads: resources.inflate_threads,
-                    pipe_stop: pipes,
+                    pipe_waker: pipes,
                     ..FileReadOptions::default()
                 };
                 AlignedRecordFile::Bam(Box::new(BamFileReader::open(&of.path, progress, access)?))
@@ -167,7 +167,7 @@ impl<M: Deref<Target = ProgressCounters>> AlignedRecordFile<M> {
             AlignedRecordFile::Bam(bam) => {
                 // The buffers may come from a CRAM file and still have its last container.
                 cut.encoded = EncodedRecords::None;
-                bam.read_chunk(&mut cut.chunk)
+                bam.read_next_records(&mut cut.chunk)
             }
             AlignedRecordFile::Cram(cram) => {
                 if !matches!(cut.encoded, EncodedRecords::Cram(_)) {
@@ -215,14 +215,14 @@ impl AlignedInput {
         if !is_regular_file(&self.path).map_err(|source| Error::Read { path: self.path.clone(), source })? {
             return Ok(self.pipe_header.get().cloned().unwrap_or_default());
         }
-        let resources = FileReadingResources::from_inflate_threads(0);
+        let resources = FileReadingResources::with_inflate_threads(0);
         Ok(AlignedRecordFile::open(self, &ProgressCounters::default(), &resources)?.header())
     }
 }
 
 /// Checks the end-of-file marker and the header of a file.
 pub(crate) fn check_eof_marker_and_header(file: &AlignedInput) -> Result<(), Error> {
-    AlignedRecordFile::open(file, &ProgressCounters::default(), &FileReadingResources::from_inflate_threads(0))
+    AlignedRecordFile::open(file, &ProgressCounters::default(), &FileReadingResources::with_inflate_threads(0))
         .map(drop)
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn check_eof_marker_and_header(file: &AlignedInput) -> Result<(), Err
 /// The file cannot be read, or one of these records is invalid.
 pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) -> Result<[u64; 4], Error> {
     let (path, progress) = (&file.path, ProgressCounters::default());
-    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::from_inflate_threads(0))?;
+    let mut file = AlignedRecordFile::open(file, &progress, &FileReadingResources::with_inflate_threads(0))?;
     let (mut cut, mut counts, mut packer) = (RecordChunk::default(), RecordCounts::default(), ReadPacker::default());
     let ([mut reads, mut bases, mut packed_bytes], mut bytes_seen) = ([0; 3], 0);
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
@@ -362,7 +362,7 @@ impl<'a> SharedReader<'a> {
             } else if let Some(at_work) = self.read_chunk(&mut scratch.chunk)? {
                 scratch.chunk.find_reads(path, &mut counts)?;
                 let mates = self.waiting_mates.as_ref();
-                scratch.pairing.pair_buffered_reads(&scratch.chunk.chunk, path, mates, |template| {
+                scratch.pairing.deliver_templates_of_buffer(&scratch.chunk.chunk, path, mates, |template| {
                     append_template(template, path, extractor.as_mut(), batch)
                 })?;
                 drop(at_work);
@@ -410,15 +410,15 @@ impl<'a> SharedReader<'a> {
         }
         let parts = match state.num_partitions {
             Some(parts) => parts,
-            None => *state.num_partitions.insert(mates.finish_adding_reads()?),
+            None => *state.num_partitions.insert(mates.finish_adding_and_count_partitions()?),
         };
         drop(state);
         let number = self.next_partition.fetch_add(1, Relaxed);
-        Ok(if number < parts { Some(mates.take_remaining_reads(number)?) } else { None })
+        Ok(if number < parts { Some(mates.take_remaining_reads_of_partition(number)?) } else { None })
     }
 
     /// Stores the record counts in the input file. To be called when the workers have read the file to its end.
-    pub(crate) fn store_record_counts(self) {
+    pub(crate) fn store_record_counts_in_input(self) {
         self.aligned.set_record_counts(self.counts.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -438,8 +438,8 @@ fn append_template(
     match extractor {
         Some(extractor) => extractor.extract_umi_and_push_pair(name, mates, batch),
         None => {
-            let [mark, value] = umi.name_suffix();
-            batch.push_concatenated(
+            let [mark, value] = umi.read_name_suffix();
+            batch.push_concatenated_parts(
                 [name, mark, value],
                 mates.map(|mate| [mate.unwrap_or(Mate::WITHOUT_BASES), Mate::WITHOUT_BASES]),
             );
@@ -491,16 +491,16 @@ impl<M: Deref<Target = ProgressCounters>> OrderedReader<M> {
         if let Some(open) = file {
             if open.read_chunk(&mut scratch.chunk)? {
                 scratch.chunk.find_reads(&of.path, counts)?;
-                scratch.pairing.pair_buffered_reads(&scratch.chunk.chunk, &of.path, mates.as_ref(), each)?;
+                scratch.pairing.deliver_templates_of_buffer(&scratch.chunk.chunk, &of.path, mates.as_ref(), each)?;
                 return Ok(true);
             }
             *file = None;
             if let Some(mates) = mates {
-                *parts = 0..mates.finish_adding_reads().map_err(Error::from)?;
+                *parts = 0..mates.finish_adding_and_count_partitions().map_err(Error::from)?;
             }
         }
         if let (Some(mates), Some(part)) = (mates, parts.next()) {
-            let mut rest = mates.take_remaining_reads(part).map_err(Error::from)?;
+            let mut rest = mates.take_remaining_reads_of_partition(part).map_err(Error::from)?;
             scratch.pairing.deliver_remaining_reads(&mut rest, usize::MAX, counts, each)?;
             return Ok(true);
         }

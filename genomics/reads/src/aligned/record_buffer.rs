@@ -9,7 +9,7 @@ use crate::error::{ByteForDisplay, Error, RecordFault};
 use crate::fastq::template_name;
 
 use crate::record_counts::RecordCounts;
-use crate::tags::{BamTags, CarriedTags, RecordStrandAndClipping};
+use crate::tags::{BamTagIter, CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
@@ -117,7 +117,7 @@ pub(crate) struct RecordBuffer {
     /// Number of bytes of `bytes` that are in use. The rest is allocated memory for reuse.
     pub(super) used_bytes: usize,
     /// Number of records of the file before the buffer.
-    pub(super) records_before: u64,
+    pub(super) num_records_before: u64,
     pub(super) reads: Vec<ReadLocation>,
     /// Whether UMIs are read from the tags `RX` and `MI`.
     pub(super) uses_umi_tags: bool,
@@ -151,7 +151,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 const NO_NAME: &[u8] = b"*";
 
 /// Number of bytes of a BAM record before its name, without its length field.
-pub(super) const FIXED_FIELDS_BYTES: usize = 32;
+pub(super) const BAM_FIXED_FIELDS_BYTES: usize = 32;
 
 impl RecordBuffer {
     /// Finds the reads among the BAM records in the buffer, and counts the records.
@@ -166,7 +166,8 @@ impl RecordBuffer {
             // The buffer has only whole records.
             let end = at + 4 + u32_at(&self.bytes, at) as usize;
             let found = self.parse_read(at + 4..end, record, counts);
-            let found = found.map_err(|fault| Error::error_in_record(path, self.record_number(record), fault))?;
+            let found =
+                found.map_err(|fault| Error::error_in_record(path, self.record_number_in_file(record), fault))?;
             if let Some(mut read) = found {
                 if self.name(&read) == NO_NAME {
                     read.name = self.append_record_number(record, &mut names_end);
@@ -182,7 +183,7 @@ impl RecordBuffer {
     /// Writes the number of a record to `bytes` from byte `end` on, which is after the records. Returns its location,
     /// and moves `end` behind it.
     fn append_record_number(&mut self, record: u32, end: &mut usize) -> (u32, u8) {
-        let (number, start) = (self.record_number(record).to_string(), *end);
+        let (number, start) = (self.record_number_in_file(record).to_string(), *end);
         self.bytes.truncate(start);
         self.bytes.extend_from_slice(number.as_bytes());
         *end = self.bytes.len();
@@ -195,8 +196,8 @@ impl RecordBuffer {
     }
 
     /// Number of a record in its file, counted from 1.
-    pub(super) fn record_number(&self, record: u32) -> u64 {
-        self.records_before + u64::from(record) + 1
+    pub(super) fn record_number_in_file(&self, record: u32) -> u64 {
+        self.num_records_before + u64::from(record) + 1
     }
 
     /// Parses one record; `None` if it is secondary or supplementary.
@@ -209,13 +210,13 @@ impl RecordBuffer {
         let (start, bytes) = (at.start, &self.bytes[at]);
         let (name_bytes, operations) = (usize::from(bytes[8]), usize::from(u16_at(bytes, 12)));
         let (flags, bases) = (u16_at(bytes, 14), u32_at(bytes, 16));
-        let cigar = FIXED_FIELDS_BYTES + name_bytes;
+        let cigar = BAM_FIXED_FIELDS_BYTES + name_bytes;
         let seq = cigar + 4 * operations;
         let qual = seq.saturating_add((bases as usize).div_ceil(2));
         if qual.saturating_add(bases as usize) > bytes.len() {
             return Err(RecordFault::RecordCorrupt("its fields are longer than the record"));
         }
-        let Some((0, name)) = bytes[FIXED_FIELDS_BYTES..cigar].split_last() else {
+        let Some((0, name)) = bytes[BAM_FIXED_FIELDS_BYTES..cigar].split_last() else {
             return Err(RecordFault::RecordCorrupt("its name is not terminated"));
         };
         let operation = |i: usize| bytes[cigar + 4 * i] & 15;
@@ -227,7 +228,7 @@ impl RecordBuffer {
         let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
         self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags(&bytes[carried.clone()]))?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
-        let umi = UmiOrMoleculeId::from_tag_values(value(&rx), value(&mi));
+        let umi = UmiOrMoleculeId::choose_from_rx_and_mi(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =
             classify_record(flags, name, clipped, bases as usize, quals, umi, counts)?
         else {
@@ -243,7 +244,7 @@ impl RecordBuffer {
                 is_hard_clipped: clipped,
             }),
             lacks_qualities: plain,
-            name: (place(FIXED_FIELDS_BYTES), name.len() as u8),
+            name: (place(BAM_FIXED_FIELDS_BYTES), name.len() as u8),
             umi: UmiLocation::new(umi, place(umi_tag.map_or(0, |range| range.start))),
             bases,
             seq: place(seq),
@@ -254,7 +255,7 @@ impl RecordBuffer {
 
     /// Removes all records. `before` is the number of records of the file before those that will be added next.
     pub(super) fn reset(&mut self, before: u64) {
-        (self.used_bytes, self.records_before) = (0, before);
+        (self.used_bytes, self.num_records_before) = (0, before);
         self.bytes.clear();
         self.reads.clear();
     }
@@ -278,7 +279,7 @@ impl RecordBuffer {
         else {
             return Ok(());
         };
-        let number = (name == NO_NAME).then(|| self.record_number(record).to_string());
+        let number = (name == NO_NAME).then(|| self.record_number_in_file(record).to_string());
         let name = number.as_ref().map_or(name, |number| number.as_bytes());
         let bytes = &mut self.bytes;
         let mut place = |letters: &mut dyn Iterator<Item = u8>| {
@@ -287,7 +288,7 @@ impl RecordBuffer {
             at
         };
         let name_at = place(&mut name.iter().copied());
-        let umi = UmiLocation::new(umi, place(&mut umi.name_suffix()[1].iter().copied()));
+        let umi = UmiLocation::new(umi, place(&mut umi.read_name_suffix()[1].iter().copied()));
         let tags_at = place(&mut tags.iter().copied());
         let scores = qual.iter().map(|score| score.wrapping_add(b'!'));
         let (seq_at, qual_at) = if flags & flag::REVERSE != 0 {
@@ -332,7 +333,7 @@ impl RecordBuffer {
         let tags = &self.bytes[read.tags.0 as usize..read.tags.1 as usize];
         match read.encoding {
             // Valid: checked when the read was found.
-            SequenceEncoding::Bam(strand) => carried.append_as_sequenced(tags, strand, out),
+            SequenceEncoding::Bam(strand) => carried.append_tags_as_sequenced(tags, strand, out),
             SequenceEncoding::Ascii => out.extend_from_slice(tags),
         }
     }
@@ -368,7 +369,7 @@ impl RecordBuffer {
 
     /// The error for a fault in this read, with the path and the number of its record.
     pub(super) fn error_in_read(&self, read: &ReadLocation, path: &Path, fault: RecordFault) -> Error {
-        Error::error_in_record(path, self.record_number(read.record), fault)
+        Error::error_in_record(path, self.record_number_in_file(read.record), fault)
     }
 }
 
@@ -405,7 +406,7 @@ fn classify_record<'a>(
     match name {
         b"" => return Err(RecordFault::MissingName),
         name => {
-            let name_bytes = name.len() + umi.name_suffix().map(<[u8]>::len).iter().sum::<usize>();
+            let name_bytes = name.len() + umi.read_name_suffix().map(<[u8]>::len).iter().sum::<usize>();
             if name_bytes > MAX_NAME_BYTES {
                 return Err(RecordFault::NameTooLong { name_bytes, max_bytes: MAX_NAME_BYTES });
             }
@@ -434,7 +435,7 @@ fn classify_record<'a>(
 /// missing tag.
 fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 2], RecordFault> {
     let (mut rx, mut mi) = (None, None);
-    for tag in BamTags::from_tag_bytes(&record[at..]) {
+    for tag in BamTagIter::from_tag_bytes(&record[at..]) {
         let tag = tag?;
         let name_and_type = tag.name_and_type();
         // Without name and type, and without the zero byte at the end.

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::checksum::md5_hex;
 use crate::error::FileFault;
+use crate::md5_sum::md5_hex;
 
 /// Paths in which a reference sequence is searched for, in this order, as templates. `%s` stands for the MD5 sum in
 /// hexadecimal digits, `%2s` for its next two digits. Digits that no `%s` contains become the last component of the
@@ -38,7 +38,7 @@ impl ReferenceSearchPath {
     }
 
     /// Whether there is no folder in which sequences could be searched for.
-    pub(super) fn has_no_templates(&self) -> bool {
+    pub(super) fn has_no_path_templates(&self) -> bool {
         self.templates.is_empty()
     }
 
@@ -46,7 +46,7 @@ impl ReferenceSearchPath {
     ///
     /// # Errors
     /// No file of that name exists, it cannot be read, or its bases have another sum or length.
-    pub(super) fn find_sequence(&self, name: &[u8], md5: &str, length: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn read_sequence_by_md5(&self, name: &[u8], md5: &str, length: usize) -> io::Result<Vec<u8>> {
         let md5 = md5.to_ascii_lowercase();
         let fault = |reason: String| {
             let name = String::from_utf8_lossy(name).into_owned();
@@ -153,7 +153,7 @@ mod tests {
         let found = ReferenceSearchPath::new(Some(OsStr::new("/cache/%s")), Some(OsStr::new(list)));
         assert_eq!(found.templates, ["/cache/%s", "/a/%2s/%s", "/b:c"]);
         assert_eq!(found.urls, ["https://www.ebi.ac.uk/ena/cram/md5/%s", "http://host:8080/%s:/d"]);
-        assert!(ReferenceSearchPath::new(None, Some(OsStr::new("https://host/%s"))).has_no_templates());
+        assert!(ReferenceSearchPath::new(None, Some(OsStr::new("https://host/%s"))).has_no_path_templates());
         assert_eq!(ReferenceSearchPath::new(Some(OsStr::new("")), None), ReferenceSearchPath::default());
     }
 
@@ -163,11 +163,11 @@ mod tests {
         let md5 = md5_hex(b"ACGTN");
         std::fs::write(folder.path().join(&md5), b"acgtn\n").unwrap();
         let cache = ReferenceSearchPath::new(None, Some(folder.path().as_os_str()));
-        assert_eq!(cache.find_sequence(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
-        let error = cache.find_sequence(b"c1", MD5, 5).unwrap_err().to_string();
+        assert_eq!(cache.read_sequence_by_md5(b"c1", &md5.to_uppercase(), 5).unwrap(), b"ACGTN");
+        let error = cache.read_sequence_by_md5(b"c1", MD5, 5).unwrap_err().to_string();
         assert!(error.contains("\"c1\"") && error.contains("no such file") && error.contains(MD5), "{error}");
         std::fs::write(folder.path().join(&md5), b"ACGTA").unwrap();
-        let error = cache.find_sequence(b"c1", &md5, 5).unwrap_err().to_string();
+        let error = cache.read_sequence_by_md5(b"c1", &md5, 5).unwrap_err().to_string();
         assert!(error.contains("has other bases than its name says"), "{error}");
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, FileFault, RecordFault};
 
 use super::binseq::{
     BinseqByteReader, BinseqRead, BinseqReadAppender, ByteCursor, MAX_COLUMN_BYTES, decompress_exact, decompress_up_to,
-    little_endian_u64_at,
+    read_little_endian_u64_at,
 };
 use super::eof_marker::check_eof_marker;
 use super::record_buffer::RecordBuffer;
@@ -84,7 +84,7 @@ pub(super) struct VbqOrBqFileReader<M> {
 #[derive(Default)]
 pub(super) struct EncodedBlock {
     layout: RecordLayout,
-    records_before: u64,
+    num_records_before: u64,
     num_records: usize,
     bytes: Vec<u8>,
     /// Uncompressed size in bytes; `None` if the block is not compressed.
@@ -132,7 +132,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
             has_names: yes(names)?,
             fixed_lengths: None,
         };
-        let mut block = little_endian_u64_at(&header, 5);
+        let mut block = read_little_endian_u64_at(&header, 5);
         if header.starts_with(BQ_MAGIC) {
             shape.fixed_lengths = Some([block & 0xffff_ffff, block >> 32]);
             block = shape.min_record_bytes() * (BQ_CHUNK_BYTES / shape.min_record_bytes().max(1)).max(1);
@@ -151,7 +151,7 @@ impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
     /// # Errors
     /// The file cannot be read or is damaged, or the number of records in its index is wrong.
     pub(super) fn read_block(&mut self, packed: &mut EncodedBlock) -> Result<bool, Error> {
-        (packed.layout, packed.records_before) = (self.layout, self.file.records_read);
+        (packed.layout, packed.num_records_before) = (self.layout, self.file.records_read);
         packed.decompressed_bytes = self.is_compressed.then_some(self.block_bytes as usize);
         let records = if self.layout.fixed_lengths.is_some() {
             let (read, record) =
@@ -174,7 +174,8 @@ impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
             if !header.starts_with(b"BLOCKSEQ") {
                 return Err(self.file.corrupt_error("its block has no header"));
             }
-            let [bytes, records] = [little_endian_u64_at(&header, 8), little_endian_u64_at(&header, 16) & 0xffff_ffff];
+            let [bytes, records] =
+                [read_little_endian_u64_at(&header, 8), read_little_endian_u64_at(&header, 16) & 0xffff_ffff];
             // Incompressible data grow by less than this in zstd.
             let fits = if self.is_compressed {
                 bytes <= self.block_bytes + self.block_bytes / 256 + 1024
@@ -199,16 +200,16 @@ impl<M: Deref<Target = ProgressCounters>> VbqOrBqFileReader<M> {
         let mut bytes = Vec::new();
         self.file.read_up_to(MAX_COLUMN_BYTES, &mut bytes)?;
         let whole = bytes.split_last_chunk::<16>().filter(|(packed, end)| {
-            little_endian_u64_at(*end, 0) == (HEADER_BYTES + packed.len()) as u64 && end.ends_with(INDEX_END)
+            read_little_endian_u64_at(*end, 0) == (HEADER_BYTES + packed.len()) as u64 && end.ends_with(INDEX_END)
         });
         let (packed, _) = whole.ok_or_else(|| self.file.corrupt_error("a length of the index is invalid"))?;
         let wanted = HEADER_BYTES as u64 * self.blocks_read;
         let index = decompress_up_to(packed, wanted)
             .ok_or_else(|| self.file.corrupt_error("the index cannot be decompressed"))?;
         let counted = index.last_chunk::<HEADER_BYTES>().map_or(0, |last| {
-            let (records, records_before) =
-                (little_endian_u64_at(last, 16) & 0xffff_ffff, little_endian_u64_at(last, 20));
-            records_before.saturating_add(records)
+            let (records, num_records_before) =
+                (read_little_endian_u64_at(last, 16) & 0xffff_ffff, read_little_endian_u64_at(last, 20));
+            num_records_before.saturating_add(records)
         });
         if (counted, index.len() as u64) != (self.file.records_read, wanted) {
             return Err(self.file.corrupt_error("the number of records in the index is wrong"));
@@ -234,8 +235,8 @@ fn check_whole_records(path: &Path, record: u64) -> Result<(), Error> {
 
 impl EncodedBlock {
     /// Number of records of the file before the block.
-    pub(super) fn records_before(&self) -> u64 {
-        self.records_before
+    pub(super) fn num_records_before(&self) -> u64 {
+        self.num_records_before
     }
 
     /// Decodes the reads of the block into `buffer`.
@@ -248,8 +249,9 @@ impl EncodedBlock {
         buffer: &mut RecordBuffer,
         counts: &mut RecordCounts,
     ) -> Result<(), Error> {
-        buffer.reset(self.records_before);
-        let fault = |record: usize, fault| Error::error_in_record(path, self.records_before + record as u64 + 1, fault);
+        buffer.reset(self.num_records_before);
+        let fault =
+            |record: usize, fault| Error::error_in_record(path, self.num_records_before + record as u64 + 1, fault);
         let mut rest = ByteCursor(&self.bytes);
         if let Some(bytes) = self.decompressed_bytes {
             let whole = decompress_exact(&self.bytes, bytes, &mut self.decompressed);
@@ -281,11 +283,11 @@ impl RecordLayout {
         const LONG: RecordFault = RecordFault::RecordCorrupt("its fields are longer than its block");
         let bytes = |bytes: u64| usize::try_from(bytes).map_err(|_| LONG);
         if self.has_flags {
-            rest.read_u64().ok_or(LONG)?;
+            rest.take_u64().ok_or(LONG)?;
         }
         let bases = match self.fixed_lengths {
             Some(bases) => bases,
-            None => [rest.read_u64().ok_or(LONG)?, rest.read_u64().ok_or(LONG)?],
+            None => [rest.take_u64().ok_or(LONG)?, rest.take_u64().ok_or(LONG)?],
         };
         if !self.is_paired && bases[1] != 0 {
             return Err(RecordFault::RecordCorrupt("it has a mate in a file of single reads"));
@@ -296,7 +298,7 @@ impl RecordLayout {
             }
             let seq = rest.take_bytes(bytes(self.packed_bytes(bases))?).ok_or(LONG)?;
             let qual = if self.has_qualities { rest.take_bytes(bytes(bases)?).ok_or(LONG)? } else { b"" };
-            let header = if self.has_names { Some(rest.read_list(1).ok_or(LONG)?) } else { None };
+            let header = if self.has_names { Some(rest.take_counted_list(1).ok_or(LONG)?) } else { None };
             letters.clear();
             if self.has_four_bit_bases {
                 letters.extend(seq.iter().flat_map(|&two| BASES_OF_FOUR_BIT_BYTE[usize::from(two)]));

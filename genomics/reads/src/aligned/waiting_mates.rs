@@ -54,7 +54,7 @@ impl Hasher for IdentityHasher {
 }
 
 /// Hash of a read name, by which mates are matched.
-pub(super) fn hash_name(name: &[u8]) -> u64 {
+pub(super) fn hash_read_name(name: &[u8]) -> u64 {
     XxHash3_64::oneshot(name)
 }
 
@@ -65,7 +65,7 @@ fn partition_index_of_hash(hash: u64, n: usize) -> usize {
 }
 
 /// Index of the group of waiting reads in memory to which a hash belongs.
-pub(super) fn group_index_of_hash(hash: u64) -> usize {
+pub(super) fn memory_group_of_hash(hash: u64) -> usize {
     partition_index_of_hash(hash, NUM_SHARDS)
 }
 
@@ -94,7 +94,7 @@ impl<'a> WaitingRead<'a> {
         tags: &[u8],
         out: &mut Vec<u8>,
     ) {
-        let (is_molecule_id, value) = (matches!(umi, UmiOrMoleculeId::MoleculeId(_)), umi.name_suffix()[1]);
+        let (is_molecule_id, value) = (matches!(umi, UmiOrMoleculeId::MoleculeId(_)), umi.read_name_suffix()[1]);
         let flags = [which == ReadNumber::Second, plain, is_molecule_id, !tags.is_empty()];
         out.push((0..).zip(flags).fold(0, |bits, (bit, flag)| bits | u8::from(flag) << bit));
         // Name and UMI have at most the 254 bytes of names in SAM.
@@ -176,7 +176,7 @@ impl WaitingMates {
     /// Searches the waiting reads of a shard for the mates of `reads`, which are given as hash of the name and bytes.
     /// Stores each read whose mate is not waiting. Calls `met` with the index of each read and the result, and appends
     /// the bytes of found mates to `found`.
-    pub(super) fn match_or_store<'a>(
+    pub(super) fn match_or_store_reads<'a>(
         &self,
         shard: usize,
         reads: impl Iterator<Item = (u64, &'a [u8])>,
@@ -186,7 +186,7 @@ impl WaitingMates {
         let mut shard = lock(&self.shards[shard]);
         let (mut more, mut less) = (0, 0);
         for (i, (hash, bytes)) in reads.enumerate() {
-            let how = shard.match_or_store(hash, bytes, found);
+            let how = shard.match_or_store_reads(hash, bytes, found);
             match &how {
                 MateSearchResult::Waiting => more += bytes.len() as u64 + READ_OVERHEAD_BYTES,
                 MateSearchResult::Found(place) => less += place.len() as u64 + READ_OVERHEAD_BYTES,
@@ -202,7 +202,7 @@ impl WaitingMates {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub(super) fn spill_if_full(&self) -> Result<(), Error> {
+    pub(super) fn spill_if_over_memory_limit(&self) -> Result<(), Error> {
         if self.memory_bytes.load(Relaxed) <= self.max_memory_bytes {
             return Ok(());
         }
@@ -231,12 +231,12 @@ impl WaitingMates {
         Ok(())
     }
 
-    /// To be called when all reads of the file have been added, before [`WaitingMates::take_remaining_reads`]. Returns
-    /// the number of partitions of the remaining reads.
+    /// To be called when all reads of the file have been added, before
+    /// [`WaitingMates::take_remaining_reads_of_partition`]. Returns the number of partitions of the remaining reads.
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub(super) fn finish_adding_reads(&self) -> Result<usize, Error> {
+    pub(super) fn finish_adding_and_count_partitions(&self) -> Result<usize, Error> {
         let mut parts = lock(&self.partitions);
         if parts.iter().all(Vec::is_empty) {
             return Ok(NUM_SHARDS);
@@ -246,11 +246,11 @@ impl WaitingMates {
     }
 
     /// Takes the waiting reads of partition `number`, which must be less than the result of
-    /// [`WaitingMates::finish_adding_reads`].
+    /// [`WaitingMates::finish_adding_and_count_partitions`].
     ///
     /// # Errors
     /// The spill file cannot be read.
-    pub(super) fn take_remaining_reads(&self, number: usize) -> Result<RemainingReads, Error> {
+    pub(super) fn take_remaining_reads_of_partition(&self, number: usize) -> Result<RemainingReads, Error> {
         let pieces = std::mem::take(&mut lock(&self.partitions)[number]);
         let mut rest = RemainingReads::default();
         if pieces.is_empty() {
@@ -271,7 +271,7 @@ impl WaitingMates {
                 rest.ranges.push(start + from..start + at);
             }
             rest.bytes.extend_from_slice(&bytes);
-            self.spill.punch_hole(buffer);
+            self.spill.punch_hole_at_block(buffer);
         }
         let RemainingReads { bytes, ranges: places, .. } = &mut rest;
         let key = |place: &ByteRange| {
@@ -284,7 +284,7 @@ impl WaitingMates {
 }
 
 impl Shard {
-    fn match_or_store(&mut self, hash: u64, bytes: &[u8], found: &mut Vec<u8>) -> MateSearchResult {
+    fn match_or_store_reads(&mut self, hash: u64, bytes: &[u8], found: &mut Vec<u8>) -> MateSearchResult {
         let read = WaitingRead::from_encoded_bytes(bytes);
         let Some(place) = self.waiting.get(&hash) else {
             let place = self.append(bytes);
@@ -336,7 +336,7 @@ impl Shard {
     fn sorted_by_hash(&self) -> Vec<(u64, ByteRange)> {
         let aside = self.hash_collisions.iter().map(|place| {
             let name = WaitingRead::from_encoded_bytes(&self.bytes[place.clone()]).name;
-            (hash_name(name), place.clone())
+            (hash_read_name(name), place.clone())
         });
         let waiting = self.waiting.iter().map(|(&hash, place)| (hash, place.clone()));
         let mut all: Vec<(u64, ByteRange)> = waiting.chain(aside).collect();
@@ -397,8 +397,10 @@ mod tests {
     /// Looks for the mate of one read; returns the result and the bytes that were found.
     fn meet(mates: &WaitingMates, hash: u64, bytes: &[u8]) -> (MateSearchResult, Vec<u8>) {
         let (mut found, mut how) = (Vec::new(), MateSearchResult::Waiting);
-        mates.match_or_store(group_index_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| how = met);
-        mates.spill_if_full().unwrap();
+        mates.match_or_store_reads(memory_group_of_hash(hash), [(hash, bytes)].into_iter(), &mut found, |_, met| {
+            how = met
+        });
+        mates.spill_if_over_memory_limit().unwrap();
         (how, found)
     }
 
@@ -410,7 +412,7 @@ mod tests {
             let names: Vec<String> = (0..500).map(|i| format!("read{i}")).collect();
             let mut together = 0;
             let mut show = |name: &String, which| {
-                let (how, found) = meet(&mates, hash_name(name.as_bytes()), &bytes(name, which));
+                let (how, found) = meet(&mates, hash_read_name(name.as_bytes()), &bytes(name, which));
                 assert_ne!(how, MateSearchResult::Duplicate);
                 if let MateSearchResult::Found(place) = how {
                     assert_eq!(WaitingRead::from_encoded_bytes(&found[place]).name, name.as_bytes());
@@ -421,8 +423,8 @@ mod tests {
             // The last hundred have no mate.
             names[..400].iter().rev().for_each(|name| show(name, ReadNumber::First));
             let mut lost = Vec::new();
-            for part in 0..mates.finish_adding_reads().unwrap() {
-                let mut rest = mates.take_remaining_reads(part).unwrap();
+            for part in 0..mates.finish_adding_and_count_partitions().unwrap() {
+                let mut rest = mates.take_remaining_reads_of_partition(part).unwrap();
                 while let Some(pair) = rest.next_remaining_template() {
                     match pair {
                         [Some(one), Some(two)] => {
@@ -446,13 +448,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mates = WaitingMates::new(0, u64::MAX, folder.path());
         // Both reads are given the hash of the name "a".
-        let same = hash_name(b"a");
+        let same = hash_read_name(b"a");
         assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearchResult::Waiting);
         assert_eq!(meet(&mates, same, &bytes("b", ReadNumber::Second)).0, MateSearchResult::Waiting);
         assert_eq!(meet(&mates, same, &bytes("a", ReadNumber::First)).0, MateSearchResult::Duplicate);
         let (how, found) = meet(&mates, same, &bytes("a", ReadNumber::Second));
         assert_eq!((how, found), (MateSearchResult::Found(0..9), bytes("a", ReadNumber::First)));
-        let mut rest = (0..mates.finish_adding_reads().unwrap()).map(|part| mates.take_remaining_reads(part).unwrap());
+        let mut rest = (0..mates.finish_adding_and_count_partitions().unwrap())
+            .map(|part| mates.take_remaining_reads_of_partition(part).unwrap());
         assert!(rest.any(|mut rest| rest.next_remaining_template().is_some_and(|pair| pair[1].unwrap().name == b"b")));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct FastqBlock {
     /// Position of each line end (`\n`), four per record.
     pub(super) line_ends: Vec<usize>,
     /// Number of records of the file before this block.
-    pub(super) records_before: u64,
+    pub(super) num_records_before: u64,
     /// First byte of a header: `@`, or `>` for FASTA.
     pub(super) header_mark: u8,
     /// Whether the block has the last line of the file and that line has no line end.
@@ -33,7 +33,7 @@ impl Default for FastqBlock {
             bytes,
             used_bytes: 0,
             line_ends: ends,
-            records_before: 0,
+            num_records_before: 0,
             header_mark: b'@',
             lacks_final_newline: false,
             has_more: false,
@@ -49,7 +49,7 @@ impl FastqBlock {
     }
 
     /// An empty block with an error, at which the file ends.
-    pub(crate) fn from_error(fault: Error) -> Self {
+    pub(crate) fn new_with_error(fault: Error) -> Self {
         FastqBlock { fault: Some(fault), ..FastqBlock::default() }
     }
 
@@ -59,14 +59,14 @@ impl FastqBlock {
     }
 
     /// Number of records of the file before this block.
-    pub(crate) fn records_before(&self) -> u64 {
-        self.records_before
+    pub(crate) fn num_records_before(&self) -> u64 {
+        self.num_records_before
     }
 
     /// Removes all records. `rest` are the bytes of the file after its first `before` records, with which the block
     /// now starts. `mark` is the first byte of a header.
-    pub(super) fn restart_with(&mut self, mark: u8, before: u64, rest: &[u8]) {
-        (self.header_mark, self.records_before, self.used_bytes) = (mark, before, 0);
+    pub(super) fn clear_and_start_with_bytes(&mut self, mark: u8, before: u64, rest: &[u8]) {
+        (self.header_mark, self.num_records_before, self.used_bytes) = (mark, before, 0);
         (self.lacks_final_newline, self.has_more, self.fault) = (false, false, None);
         self.line_ends.clear();
         self.append_bytes(rest);
@@ -87,13 +87,13 @@ impl FastqBlock {
     }
 
     /// Appends a line feed to the text of the block.
-    pub(super) fn push_line_end(&mut self) {
+    pub(super) fn append_line_feed(&mut self) {
         self.line_ends.push(self.used_bytes);
         self.append_bytes(b"\n");
     }
 
     /// Position in the text after the last whole record.
-    pub(super) fn whole_records_end(&self) -> usize {
+    pub(super) fn end_of_last_whole_record(&self) -> usize {
         let lines = self.num_records() * LINES_PER_RECORD;
         if lines == 0 { 0 } else { self.line_ends[lines - 1] + 1 }
     }

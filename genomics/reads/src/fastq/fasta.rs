@@ -11,7 +11,7 @@ use super::{BlockLimits, FastqBlock, FastqReader, decompression_error};
 impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     /// Moves the next FASTA records into `block`, as records of four lines, up to a limit.
     pub(super) fn fill_fasta_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
-        block.restart_with(self.header_mark, self.records, &[]);
+        block.clear_and_start_with_bytes(self.header_mark, self.records, &[]);
         match self.join_lines(block, limit) {
             Ok(more) => block.has_more = more,
             Err(e) => {
@@ -41,7 +41,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
                 self.carry_over_pos += n + 1;
                 self.is_in_sequence_line = false;
                 if header {
-                    block.push_line_end();
+                    block.append_line_feed();
                     open = true;
                 }
                 continue;
@@ -54,8 +54,8 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
                 block.append_bytes(part);
                 self.carry_over_pos += part.len();
             }
-            let record = block.records_before + block.num_records() as u64 + 1;
-            if block.used_bytes - block.whole_records_end() + self.carry_over.len() - self.carry_over_pos
+            let record = block.num_records_before + block.num_records() as u64 + 1;
+            if block.used_bytes - block.end_of_last_whole_record() + self.carry_over.len() - self.carry_over_pos
                 > self.max_record_bytes
             {
                 return Err(Error::error_in_record(&self.path, record, RecordFault::TooLong(self.max_record_bytes)));
@@ -67,7 +67,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             if header {
                 let line = &self.carry_over[self.carry_over_pos..];
                 block.append_bytes(line.strip_suffix(b"\r").unwrap_or(line));
-                block.push_line_end();
+                block.append_line_feed();
                 open = true;
             }
             self.carry_over_pos = self.carry_over.len();
@@ -92,5 +92,5 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
 
 /// Ends the line of bases, and appends the two empty lines that replace the `+` line and the qualities.
 fn end_record(block: &mut FastqBlock) {
-    (0..3).for_each(|_| block.push_line_end());
+    (0..3).for_each(|_| block.append_line_feed());
 }

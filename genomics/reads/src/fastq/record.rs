@@ -37,14 +37,14 @@ pub(crate) struct FastqRecordPosition<'a> {
 impl<'a> FastqRecordPosition<'a> {
     /// Creates the error for a fault in this record, with file and record number.
     pub(crate) fn error_in_record(&self, fault: RecordFault) -> Error {
-        Error::error_in_record(self.path, self.block.records_before + self.index as u64 + 1, fault)
+        Error::error_in_record(self.path, self.block.num_records_before + self.index as u64 + 1, fault)
     }
 
     /// Whether the record is the last of the file and its last line has no line end, so that the file may be
     /// truncated.
     fn may_be_truncated(&self) -> bool {
         let FastqBlock { lacks_final_newline: unterminated, used_bytes: filled, .. } = *self.block;
-        unterminated && self.index + 1 == self.block.num_records() && self.block.whole_records_end() == filled
+        unterminated && self.index + 1 == self.block.num_records() && self.block.end_of_last_whole_record() == filled
     }
 
     /// Checks the record as far as the mate is not needed: lines, lengths, bases and qualities, but not the name.
@@ -187,7 +187,7 @@ fn name_without_mate_suffix<'a>(one: &FastqRecord<'a>, two: &FastqRecord<'_>) ->
 /// Checks that two records are read 1 and read 2 of one template: their names are equal and their read numbers, if both
 /// have one, are 1 and 2; or their names differ only in a pair of suffixes of [`MATE_SUFFIXES`]. Returns the template
 /// name.
-pub(crate) fn check_mates<'a>(
+pub(crate) fn check_mates_and_return_name<'a>(
     positions: [FastqRecordPosition<'_>; 2],
     [one, two]: [&FastqRecord<'a>; 2],
 ) -> Result<&'a [u8], Error> {
@@ -218,7 +218,7 @@ pub(crate) fn check_mates<'a>(
 impl FastqBlock {
     /// Checks the format and the name of each record. Removes the first invalid record and all later ones from the
     /// block, and stores the error.
-    pub(crate) fn keep_valid_records(&mut self, path: &Path) {
+    pub(crate) fn truncate_at_first_invalid_record(&mut self, path: &Path) {
         for index in 0..self.num_records() {
             let place = FastqRecordPosition { block: self, path, index };
             if let Err(fault) = place.check_record().and_then(|()| place.check_name()) {
@@ -254,7 +254,7 @@ pub(crate) fn append_pairs_of_two_files(
     let (short, long) = if records[0] < records[1] { (0, 1) } else { (1, 0) };
     Err(Error::MatesMissing {
         shorter_path: paths[short].into(),
-        records: blocks[short].records_before + both as u64,
+        records: blocks[short].num_records_before + both as u64,
         slice_start: None,
         longer_path: paths[long].into(),
     })
@@ -306,7 +306,7 @@ fn append_pair(
     batch: &mut PairBatch,
 ) -> Result<(), Error> {
     let [one, two] = [positions[0].check_and_parse()?, positions[1].check_and_parse()?];
-    let name = check_mates(positions, [&one, &two])?;
+    let name = check_mates_and_return_name(positions, [&one, &two])?;
     match umis {
         Some(umis) => umis.extract_umi_and_push_pair(name, [Some(one.mate), Some(two.mate)], batch),
         None => batch.push(name, [one.mate, two.mate]),

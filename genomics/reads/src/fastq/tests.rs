@@ -243,7 +243,8 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.fa");
         std::fs::write(&path, &text).unwrap();
-        let terms = FastqOptions { chunk_bytes: chunk, ..FastqOptions::for_reads(FileReadOptions::default()) };
+        let defaults = FastqOptions::for_reads_of_any_length(FileReadOptions::default());
+        let terms = FastqOptions { chunk_bytes: chunk, ..defaults };
         prop_assert_eq!(joined(&path, &terms, limit), (expected, None));
     }
 }
@@ -255,7 +256,7 @@ fn a_record_without_end_is_reported() {
     let terms = FastqOptions {
         chunk_bytes: 100,
         max_record_bytes: 1000,
-        ..FastqOptions::for_reads(FileReadOptions::default())
+        ..FastqOptions::for_reads_of_any_length(FileReadOptions::default())
     };
     let limit = BlockLimits { records: 1024, bytes: usize::MAX };
     let long = "A".repeat(5000);
@@ -278,7 +279,7 @@ fn long_records_make_blocks_with_few_records() {
         std::fs::write(&path, format!("@r\n{seq}\n+\n{qual}\n")).unwrap();
         let progress = ProgressCounters::default();
         let stream = FastqReader::open(&path, &progress, &FastqOptions::for_pairs(None)).unwrap();
-        assert_eq!(stream.target_block_records(), expected, "reads of {length} bp");
+        assert_eq!(stream.estimate_records_per_block(), expected, "reads of {length} bp");
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) fn find_cut_in_mate_files(
     // Bytes of the second file per byte of the first: initially for the rest of both files, later for the last step.
     let mut rate = byte_ratio_between(
         last,
-        parts.map(|part| VirtualOffset { file_offset: part.span().end_byte(), offset_in_block: 0 }),
+        parts.map(|part| VirtualOffset { file_offset: part.span().end_file_offset(), offset_in_block: 0 }),
     );
     loop {
         let step = near.saturating_sub(last[0].file_offset) >> halvings;

@@ -157,7 +157,7 @@ pub fn pull(lanes: &[StreamLane], options: StreamOptions) -> (Vec<Batch>, Option
 }
 
 pub fn reads(lanes: &[StreamLane]) -> Vec<Read> {
-    let (batches, error) = pull(lanes, StreamOptions::new(BatchLimits::with_num_reads(1000)));
+    let (batches, error) = pull(lanes, StreamOptions::new(BatchLimits::with_reads_per_batch(1000)));
     assert!(error.is_none(), "{error:?}");
     batches.into_iter().flat_map(|(.., reads)| reads).collect()
 }

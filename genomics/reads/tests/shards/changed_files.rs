@@ -4,7 +4,7 @@ use super::*;
 
 /// The second of two slices of a file, and the byte at which it starts.
 fn second(lane: &Lane) -> (Lane, u64) {
-    let sharding = split_into_shards(std::slice::from_ref(lane), 2).unwrap();
+    let sharding = split_lanes_into_shards(std::slice::from_ref(lane), 2).unwrap();
     let lane = sharding.shards[1][0].clone();
     let from = lane.slice.unwrap().first_file.start;
     (lane, from.file_offset)
@@ -16,7 +16,7 @@ fn files_that_changed_after_division_are_reported() {
     let [text, _] = mates(ILLUMINA, 2000, 9);
     let path = folder.write("a.fq", &text);
     let lane = single(path.clone());
-    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
 
     let cut_off = &text[..text.len() - 1000];
@@ -56,7 +56,7 @@ fn files_that_changed_after_division_are_reported() {
     let wrong = text.replace("AC", "A-");
     let path = folder.write("b.fq", &text);
     let lane = single(path);
-    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
     folder.write("b.fq", wrong);
     let letter = "'-' in the sequence is not a base (IUPAC letter)";
@@ -70,7 +70,7 @@ fn bgzf_files_that_changed_after_division_are_reported() {
     let [text, _] = mates(ILLUMINA, 3000, 9);
     let packed = usual(text.as_bytes());
     let lane = single(folder.write("a.gz", &packed));
-    let first = split_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
+    let first = split_lanes_into_shards(std::slice::from_ref(&lane), 2).unwrap().shards[0][0].clone();
     let (slice, from) = second(&lane);
     let within = slice.slice.unwrap().first_file.start.offset_in_block;
     let at = from as usize;

@@ -72,7 +72,7 @@ impl<'a> Sequencer<'a> {
             .library
             .umi
             .as_ref()
-            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::bases_before_template));
+            .map_or([0; 2], |umi| umi.structures.0.each_ref().map(ReadStructure::num_bases_before_template));
         prefixes.map(|prefix| self.draw_trimmed_length(length, rng).saturating_sub(prefix))
     }
 

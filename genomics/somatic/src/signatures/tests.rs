@@ -208,7 +208,7 @@ fn signatures_are_normalised_to_targets() {
     let contig = |name: &str, unit: &[u8]| Contig { name: name.into(), seq: unit.repeat(20) };
     let genome = Reference::from_contigs(vec![contig("a", b"ACGACGACGACG"), contig("b", b"ACAACAACAACA")]);
     let target = Target { contig: 0, start: 30, end: 150, name: String::new() };
-    let targets = Targets::from_intervals(vec![target]);
+    let targets = Targets::merge_overlapping_intervals(vec![target]);
     let ratios = TargetToGenomeContextRatios::compare_targets_with_genome(&genome, &targets, 10, 1);
     let contexts = mutation_context_names();
     let at = |name: &str| contexts.iter().position(|context| context == name).expect("a context");

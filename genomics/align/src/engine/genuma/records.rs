@@ -365,7 +365,13 @@ impl RecordWriter<'_> {
         let ReadRef { tags, seq, .. } = this.read;
         if !tags.is_empty() {
             let RecordBases { range, reverse } = bases;
-            self.options.carried_tags.append_for_record(tags, seq.len(), range, reverse, record.output_buffer_mut());
+            self.options.carried_tags.append_tags_for_record(
+                tags,
+                seq.len(),
+                range,
+                reverse,
+                record.output_buffer_mut(),
+            );
         }
         if self.options.copy_comments && !this.read.comment.is_empty() {
             sam::parse_and_push_tags(this.read.comment, record).map_err(|reason| sam::Error::SamLine {
