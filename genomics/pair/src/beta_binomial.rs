@@ -2,7 +2,9 @@
 
 use crate::confidence_interval::log_factorials;
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::NUM_MINOR_SHARE_STEPS;
+
+/// Number of steps of the grid of minor allele shares from 0 to one half.
+pub(crate) const NUM_MINOR_SHARE_STEPS: usize = 100;
 
 /// Natural-log probabilities of the beta-binomial distribution, for a grid of mean shares.
 pub(crate) struct BetaBinomial {

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::beta_binomial::NUM_MINOR_SHARE_STEPS;
 use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{NUM_MINOR_SHARE_STEPS, Segment, Segmentation};
+use crate::segments::{Segment, Segmentation};
 
 /// Copy-number profile of a tumour. It is empty without a reference, if the depth is too low to estimate purity, or if
 /// the alleles at heterozygous sites of the normal are not balanced.

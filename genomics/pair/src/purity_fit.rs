@@ -9,12 +9,13 @@
 
 use std::ops::Range;
 
+use crate::beta_binomial::NUM_MINOR_SHARE_STEPS;
 use crate::confidence_interval::MIN_DIVISOR;
 use crate::copy_states::{
     CopyState, list_clonal_copy_states, list_copy_states_by_subclone_fraction, list_subclonal_copy_states,
 };
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{MinorShareLogLikelihoods, NUM_MINOR_SHARE_STEPS, Segment};
+use crate::segments::{MinorShareLogLikelihoods, Segment};
 use crate::somatic_changes::SomaticChangeModel;
 
 /// Distance by which interpolation stays away from the end of the table, in steps of the table. Chosen: larger than

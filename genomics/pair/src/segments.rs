@@ -4,7 +4,7 @@
 //! Each contig is divided into bins with about the same number of roots. Of all ways to join neighbouring bins to
 //! segments the likeliest one is chosen, with a fixed penalty per breakpoint (optimal partitioning, Jackson 2005).
 
-use crate::beta_binomial::BetaBinomial;
+use crate::beta_binomial::{BetaBinomial, NUM_MINOR_SHARE_STEPS};
 use crate::confidence_interval::{MIN_DIVISOR, MIN_PROBABILITY_FOR_LOG};
 use crate::purity_params::PURITY_PARAMS;
 use crate::root_depths::RootDepth;
@@ -13,8 +13,6 @@ use crate::site_tally::TwoAlleleSite;
 /// Index of a contig and 0-based position on it; `None` if the position is unknown.
 pub(crate) type OptionalGenomePosition = Option<(u32, u32)>;
 
-/// Number of steps of the grid of minor allele shares from 0 to one half.
-pub(crate) const NUM_MINOR_SHARE_STEPS: usize = 100;
 /// Natural-log likelihood of each minor allele share of the grid from 0 to one half.
 pub(crate) type MinorShareLogLikelihoods = [f64; NUM_MINOR_SHARE_STEPS + 1];
 

@@ -1,12 +1,12 @@
 //! Likelihood of the read fractions (variant allele fractions) of somatic changes, as a function of purity and copy
 //! numbers.
 
-use crate::beta_binomial::BetaBinomial;
+use crate::beta_binomial::{BetaBinomial, NUM_MINOR_SHARE_STEPS};
 use crate::confidence_interval::MIN_DIVISOR;
 use crate::copy_states::CopyState;
 use crate::non_somatic::{NonSomaticModel, NonSomaticModelInputs, allele_detection_probability};
 use crate::purity_params::PURITY_PARAMS;
-use crate::segments::{self, OptionalGenomePosition, Segment};
+use crate::segments::{OptionalGenomePosition, Segment};
 
 /// A somatic change of the tumour with the molecule counts from which purity is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct SomaticChange {
 }
 
 /// Number of steps of the read fraction from 0 to 1.
-const NUM_FRACTION_STEPS: usize = 2 * segments::NUM_MINOR_SHARE_STEPS;
+const NUM_FRACTION_STEPS: usize = 2 * NUM_MINOR_SHARE_STEPS;
 
 /// A number for each value of `PURITY_PARAMS.subclonal_share_grid`, and for each of `PURITY_PARAMS.early_share_grid`.
 type ShareGrid = [[f64; PURITY_PARAMS.early_share_grid.len()]; PURITY_PARAMS.subclonal_share_grid.len()];

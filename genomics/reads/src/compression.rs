@@ -148,7 +148,7 @@ impl<R: BufRead> Read for NonGzipDecoder<R> {
 pub(crate) struct InputFaultRecorder<R> {
     input: R,
     error: Option<io::Error>,
-    /// Whether bytes after the end of the input were asked for.
+    /// Whether the decoder requested bytes after the end of the input.
     is_read_past_end: bool,
 }
 

@@ -44,7 +44,7 @@ use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges;
-use crate::panel_of_normals::{NormalCountsOfCandidates, PanelOfNormals};
+use crate::panel_of_normals::{PanelHitCounts, PanelOfNormals};
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmerIndex};
 use crate::resources::{CallParams, Resources};
@@ -462,15 +462,13 @@ impl TaskRunner<'_> {
             let mut assembler = GroupAssembler::empty(params);
             let mut fetched = Vec::new();
             for label in self.call.tasks_of_step(StepKind::Label) {
-                let opened =
-                    self.fetch_object(label, |step_output, _: &LabelStepResult| step_output.data_blocks_range())?;
-                let file =
-                    LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
-                if !assembler.add_labelled_pairs_of_shard(&file, opened.value.buckets)? {
-                    let object = opened.name;
+                let obj = self.fetch_object(label, |output, _: &LabelStepResult| output.data_blocks_range())?;
+                let file = LocalCopyOfObjectRange { name: &obj.name, path: obj.fetched.local_path(), object_offset: 0 };
+                if !assembler.add_labelled_pairs_of_shard(&file, obj.value.buckets)? {
+                    let object = obj.name;
                     return Err(step_output::Error::Damaged { object, what: "buckets of labelled pairs" }.into());
                 }
-                fetched.push(opened.fetched);
+                fetched.push(obj.fetched);
             }
             let contigs = AssembleUnitResult::from_group_assembly_result(assembler.group_and_assemble_pairs()?);
             Ok(AssembleStepResult { counts, contigs })
@@ -541,16 +539,14 @@ impl TaskRunner<'_> {
         let recruits = self.work_dir.join("recruit.bins");
         let writer = locus_ranges::RecruitedPairBuckets::create_buckets(&contigs, &recruits)?;
         for step in self.call.tasks_of_step(StepKind::Recruit) {
-            let opened =
-                self.fetch_object(step, |step_output, _: &RecruitStepResult| step_output.data_blocks_range())?;
-            let file =
-                LocalCopyOfObjectRange { name: &opened.name, path: opened.fetched.local_path(), object_offset: 0 };
-            if !seen.merge_shard_counts(&opened.value.seen) || opened.value.buckets.len() != writer.num_buckets() {
-                let object = opened.name;
+            let obj = self.fetch_object(step, |output, _: &RecruitStepResult| output.data_blocks_range())?;
+            let file = LocalCopyOfObjectRange { name: &obj.name, path: obj.fetched.local_path(), object_offset: 0 };
+            if !seen.merge_shard_counts(&obj.value.seen) || obj.value.buckets.len() != writer.num_buckets() {
+                let object = obj.name;
                 return Err(step_output::Error::Damaged { object, what: "buckets of recruited pairs" }.into());
             }
-            shards.push(locus_ranges::RecruitedPairBuckets::open_shard_buckets(&file, opened.value.buckets)?);
-            fetched.push(opened.fetched);
+            shards.push(locus_ranges::RecruitedPairBuckets::open_shard_buckets(&file, obj.value.buckets)?);
+            fetched.push(obj.fetched);
         }
         let deep = index.compute_locus_depths(&seen, contigs.len());
         let recruited = writer.merge_and_downsample_shards(&shards, &index, &deep, self.resources.threads)?;
@@ -581,23 +577,18 @@ impl TaskRunner<'_> {
     }
 
     /// Looks up the candidate k-mers in the panel of normals, if there is one.
-    fn look_up_panel(
-        &self,
-        costs: &mut Vec<UnitCost>,
-        ledger: &mut Ledger,
-    ) -> Result<Option<NormalCountsOfCandidates>, Error> {
+    fn look_up_panel(&self, costs: &mut Vec<UnitCost>, ledger: &mut Ledger) -> Result<Option<PanelHitCounts>, Error> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
         let (clock, counts) = (CostTimer::start(), self.read_counts()?);
         let (usual, room) = (counts.median_kmer_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
-        let panel_counts =
-            panel.count_normals_with_candidates(&counts.candidates, usual, self.resources.threads, room)?;
+        let hits = panel.count_normals_with_candidates(&counts.candidates, usual, self.resources.threads, room)?;
         let mut lines = Ledger::default();
-        panel_counts.add_to_ledger(&mut lines);
+        hits.add_to_ledger(&mut lines);
         // At the position that the lines have in a call in one process.
         ledger.insert_lines_before_stage("assemble", &lines);
         costs.push(clock.stop("panel"));
-        Ok(Some(panel_counts))
+        Ok(Some(hits))
     }
 
     /// Reads the costs of all tasks before the last.

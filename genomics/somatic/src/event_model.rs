@@ -380,12 +380,7 @@ fn trace_stretches(
 
 /// Moves the jump after the first stretch to the right until the stretch has `min_len` bases, as far as the bases
 /// before and after the jump are equal. Of equal explanations the leftmost jump was found.
-pub(crate) fn lengthen_first_copied_stretch(
-    stretches: &mut [CopiedStretch],
-    seq: &[u8],
-    window: &[u8],
-    min_len: usize,
-) {
+pub(crate) fn move_first_jump_right(stretches: &mut [CopiedStretch], seq: &[u8], window: &[u8], min_len: usize) {
     let [first, second, ..] = stretches else { return };
     while first.len < min_len
         && second.len > min_len
@@ -541,10 +536,10 @@ mod tests {
         let window = [&left[..], &unit, &unit, &right].concat();
         let seq = [&unit[30..], &unit, &unit, &right].concat();
         let mut stretches = [stretch(0, 90, 10), stretch(10, 60, 140)];
-        lengthen_first_copied_stretch(&mut stretches, &seq, &window, 25);
+        move_first_jump_right(&mut stretches, &seq, &window, 25);
         assert_eq!(stretches, [stretch(0, 90, 25), stretch(25, 75, 125)]);
         let mut differing = [stretch(0, 40, 10), stretch(10, 60, 140)];
-        lengthen_first_copied_stretch(&mut differing, &seq, &window, 70);
+        move_first_jump_right(&mut differing, &seq, &window, 70);
         assert!(differing[0].len < 70, "{differing:?}");
     }
 

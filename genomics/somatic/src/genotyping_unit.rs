@@ -29,7 +29,7 @@ use crate::ledger::Ledger;
 use crate::locus::{self, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairsOnDisk};
 use crate::normal_sequences;
-use crate::panel_of_normals::NormalCountsOfCandidates;
+use crate::panel_of_normals::PanelHitCounts;
 use crate::repeat_family_copy_filter;
 use crate::resources::{CallParams, Resources};
 use crate::sample_names::SampleNames;
@@ -106,7 +106,7 @@ pub(crate) struct GenotypingUnit<'a> {
     /// Tracer of the variants given with `--why`; `None` without `--why`.
     pub tracer: Option<VariantTracer>,
     /// Number of normals of the panel that have each candidate k-mer; `None` without a panel.
-    pub panel: Option<NormalCountsOfCandidates>,
+    pub panel: Option<PanelHitCounts>,
     /// The options and intervals of the targets; `None` without targets.
     pub targets: Option<(&'a TargetsOption, Targets)>,
     /// Known variants with population frequencies; `None` if none were given. They require a reference.

@@ -47,7 +47,7 @@ pub struct PanelOfNormals {
 
 /// Number of normals in the panel that have each candidate k-mer of a call.
 #[derive(Debug, Default)]
-pub struct NormalCountsOfCandidates {
+pub struct PanelHitCounts {
     /// Candidate k-mers, sorted.
     kmers: Vec<u64>,
     /// Number of normals that have each k-mer of `kmers`; 65,535 also stands for larger numbers.
@@ -71,7 +71,7 @@ impl PanelOfNormals {
         median_depth: f64,
         threads: usize,
         memory: u64,
-    ) -> Result<NormalCountsOfCandidates, Error> {
+    ) -> Result<PanelHitCounts, Error> {
         let kmers: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
         let scan = TablePageReader::open(&self.table)?;
         let beside_pages = scan.file_bytes().saturating_sub((1 + scan.num_pages()) * 4096);
@@ -85,7 +85,7 @@ impl PanelOfNormals {
             .iter()
             .filter(|candidate| median_depth > 0.0 && candidate.is_in_repeat(median_depth))
             .map(|candidate| candidate.kmer);
-        Ok(NormalCountsOfCandidates { kmers, normals, repeat_kmers: repeated.collect(), min_normals: self.min_normals })
+        Ok(PanelHitCounts { kmers, normals, repeat_kmers: repeated.collect(), min_normals: self.min_normals })
     }
 
     /// Path of the k-mer table.
@@ -128,7 +128,7 @@ fn look_up_by_scan(scan: &TablePageReader, kmers: &[u64]) -> Result<Vec<u16>, Er
     Ok(normals)
 }
 
-impl NormalCountsOfCandidates {
+impl PanelHitCounts {
     /// Adds a ledger line: number of candidate k-mers that at least `min_normals` normals of the panel have.
     pub fn add_to_ledger(&self, ledger: &mut Ledger) {
         let recurrent = self.normals.iter().filter(|&&n| u32::from(n) >= self.min_normals).count() as u64;
@@ -287,12 +287,12 @@ mod tests {
     }
 
     /// Counts in which the k-mers at the given positions are candidates with the given numbers of normals.
-    fn counts_in_normals(seq: &[u8], places: impl Iterator<Item = (usize, u16)>) -> NormalCountsOfCandidates {
+    fn counts_in_normals(seq: &[u8], places: impl Iterator<Item = (usize, u16)>) -> PanelHitCounts {
         let kmer = |at: usize| kmers(&seq[at..at + K as usize], K).next().expect("a k-mer").1.canonical();
         let mut all: Vec<(u64, u16)> = places.map(|(at, normals)| (kmer(at), normals)).collect();
         all.sort_unstable();
         let (kmers, normals) = all.into_iter().unzip();
-        NormalCountsOfCandidates { kmers, normals, repeat_kmers: vec![], min_normals: 2 }
+        PanelHitCounts { kmers, normals, repeat_kmers: vec![], min_normals: 2 }
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(picked.count_normals_with_change(&changed, 1, K), Some(9));
         // In a repeat with many copies errors make the same k-mers.
         let repeated = vec![picked.kmers[3]];
-        let in_repeat = NormalCountsOfCandidates {
+        let in_repeat = PanelHitCounts {
             repeat_kmers: repeated,
             ..counts_in_normals(&seq, (70..=110).map(|at| (at, normals(at))))
         };

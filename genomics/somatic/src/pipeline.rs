@@ -24,7 +24,7 @@ use crate::known_variants::KnownVariants;
 use crate::labelled_pair::build_candidate_lookup;
 use crate::ledger::Ledger;
 use crate::locus_ranges::{RecruitedPairBuckets, RecruitedPairsOnDisk};
-use crate::panel_of_normals::{NormalCountsOfCandidates, PanelOfNormals};
+use crate::panel_of_normals::{PanelHitCounts, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmerIndex, RecruitingKmers};
@@ -200,7 +200,7 @@ impl CallJob {
         costs: &mut Vec<UnitCost>,
         ledger: &mut Ledger,
         watch: &dyn ProgressListener,
-    ) -> Result<Option<NormalCountsOfCandidates>, Error> {
+    ) -> Result<Option<PanelHitCounts>, Error> {
         let Some(panel) = &self.panel else { return Ok(None) };
         watch.unit_started("panel", None);
         let clock = CostTimer::start();

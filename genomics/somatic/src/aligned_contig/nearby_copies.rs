@@ -60,7 +60,7 @@ impl OrientedContig<'_> {
         bases: &[u8],
     ) -> Option<(Vec<ContigChange>, [ContigSegment; 2])> {
         let mut stretches = event_model::find_cheapest_copied_stretches(&self.seq, bases);
-        event_model::lengthen_first_copied_stretch(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
+        event_model::move_first_jump_right(&mut stretches, &self.seq, bases, MIN_COPIED_END_BASES);
         let mapq = self.segments.iter().map(|p| p.mapq).max().unwrap_or(0);
         let segment = |s: &event_model::CopiedStretch| ContigSegment {
             chrom: region.chrom,
