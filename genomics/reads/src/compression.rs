@@ -1,4 +1,4 @@
-//! CompressionFormat formats of input files, and decoders of those other than gzip: bzip2, xz and zstd. A file may consist of
+//! Compression formats of input files, and decoders of those other than gzip: bzip2, xz and zstd. A file may consist of
 //! several concatenated streams of one format.
 
 use std::fmt;
@@ -41,6 +41,10 @@ impl CompressionFormat {
 
     /// Recognises the format of a file by its first bytes; `None` for all others, such as plain text.
     pub(crate) fn detect(head: &[u8]) -> Option<CompressionFormat> {
+        // A skippable frame of zstd, with which the files of pzstd begin (RFC 8878, section 3.1.2).
+        if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] = head {
+            return Some(CompressionFormat::Zstd);
+        }
         CompressionFormat::MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, format)| format)
     }
 }

@@ -93,12 +93,12 @@ pub fn xz(text: &[u8]) -> Vec<u8> {
     [compress(first), vec![0; 8], compress(second)].concat()
 }
 
-/// The text as two frames of zstd with a skippable frame between them.
+/// The text as two frames of zstd, each after a skippable frame.
 pub fn zstd(text: &[u8]) -> Vec<u8> {
     let compress = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);
     let (first, second) = text.split_at(text.len() / 3);
     let skippable = [&0x184d_2a53_u32.to_le_bytes()[..], &5_u32.to_le_bytes(), b"notes"].concat();
-    [compress(first), skippable, compress(second)].concat()
+    [skippable.clone(), compress(first), skippable, compress(second)].concat()
 }
 
 /// BGZF (SAM specification, section 4.1) with its end-of-file marker.
