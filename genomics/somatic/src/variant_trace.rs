@@ -47,8 +47,9 @@ pub struct TraceReport {
 const BYTES_PER_TRACED_KMER: usize = 56;
 /// Maximum number of bytes of the line that a report has for each k-mer of the changed sequence.
 const LINE_BYTES_PER_KMER: usize = 80;
-/// Number of bytes of a traced variant and of the other lines of its report.
-const BYTES_PER_TRACED_VARIANT: usize = 1200;
+/// Number of bytes of a traced variant and of the other lines of its report. Empirical: with half of it, a call with
+/// `--why` of a VCF file with SNVs took 885 MB where 774 MiB had been estimated and allowed.
+const BYTES_PER_TRACED_VARIANT: usize = 2400;
 
 impl TracedVariant {
     /// Number of bytes that tracing the variant takes, by the lengths of its sequences.
