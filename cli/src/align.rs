@@ -20,7 +20,7 @@ use genuma_align::index_placement::{
     self, IndexPlacementRequest, LoadedIndex, NodeMemoryMeasurements, choose_index_placement,
     residence_matches_placement,
 };
-use genuma_align::pipeline::{self, AlignInput, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES};
+use genuma_align::pipeline::{self, AlignOutput, AlignWorkerPool, DEFAULT_BATCH_BASES, ReadsToAlign};
 use genuma_align::sort::markdup::{MarkdupOptions, ReadGroupLibraries};
 use genuma_align::sort::{self, BamFileWriter, CramFileWriter, CramVersion, SortedFileHeader, Sorter};
 use genuma_farm::assign_cpu_slots;
@@ -432,7 +432,7 @@ impl AlignRun<'_> {
             ProgramWithCommandLine { name: "genuma", version: env!("CARGO_PKG_VERSION"), command_line: &line };
         let header = format_unsorted_sam_header(nearest.contigs(), &self.read_groups, nearest.program(), command);
         let workers = AlignWorkerPool { engine: &engine, cpu_slots: assign_cpu_slots(&self.topology, self.threads) };
-        let reads = AlignInput { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
+        let reads = ReadsToAlign { stream: reads.stream, first_batch: reads.first_batch, layouts: reads.layouts };
         let mut set = AtomicFileSet::default();
         let (aligned, align, sorted, sort) = self.write_records(&workers, reads, &header, aligning, &mut set)?;
         let seconds = StageTimes { load, align, sort, total: self.started.elapsed() };
@@ -507,7 +507,7 @@ impl AlignRun<'_> {
     fn write_records<E: Engine>(
         &self,
         workers: &AlignWorkerPool<'_, E>,
-        reads: AlignInput,
+        reads: ReadsToAlign,
         header: &str,
         aligning: Instant,
         set: &mut AtomicFileSet,
@@ -554,7 +554,7 @@ impl AlignRun<'_> {
     fn align_and_sort<E: Engine>(
         &self,
         workers: &AlignWorkerPool<'_, E>,
-        reads: AlignInput,
+        reads: ReadsToAlign,
         header: &str,
         write: impl FnOnce(Sorter) -> Result<sort::SortSummary, sort::Error>,
     ) -> anyhow::Result<(pipeline::AlignSummary, Duration, Option<sort::SortSummary>, Duration)> {
@@ -586,7 +586,7 @@ impl AlignRun<'_> {
 /// Aligns the reads, and writes the SAM header and the records to `out` in the order of the reads.
 fn align_to_sam<E: Engine>(
     workers: &AlignWorkerPool<'_, E>,
-    reads: AlignInput,
+    reads: ReadsToAlign,
     header: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<pipeline::AlignSummary> {

@@ -8,7 +8,7 @@ pub(crate) mod messages;
 mod output_folder;
 pub(crate) mod provenance;
 mod read_lengths;
-pub(crate) mod result_check;
+pub(crate) mod blocking_warnings;
 mod signature_fit;
 mod summary;
 mod targets;
@@ -45,10 +45,10 @@ use crate::forecast::rates::MEASURED_RATES;
 use crate::read_layout::ReadLayoutOptions;
 use crate::report::markup::{format_count_with_noun, format_duration};
 use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
+use blocking_warnings::{BlockingWarningRule, ResultsWithheldError};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use provenance::SAM_PLATFORMS;
-use result_check::{BlockingWarningRule, ResultsWithheldError};
 use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
@@ -345,7 +345,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         input_files.check_files_unchanged()?;
         let warnings =
             [warnings, check_headers_of_pipes(&job, &finished.genome, args.blocking_warning_rule())?].concat();
-        let warnings = result_check::collect_and_check_warnings(&finished, warnings, args.blocking_warning_rule())?;
+        let warnings =
+            blocking_warnings::collect_and_check_warnings(&finished, warnings, args.blocking_warning_rule())?;
         write_results(&job, outputs, &mut finished, warnings, &watched)
     });
     aligned_files::log_record_counts_at_info_level(&job.lanes);
@@ -398,7 +399,7 @@ pub(crate) fn judge_and_write_distributed_call(
     let _folder = OutputFolder::open_or_create(out)?;
     let outputs = CallOutputs::create(out, options)?;
     let mut finished = judge()?;
-    let warnings = result_check::collect_and_check_warnings(&finished, warnings, rule)?;
+    let warnings = blocking_warnings::collect_and_check_warnings(&finished, warnings, rule)?;
     let outcome = outputs.write_result_files(job, &mut finished, warnings, watched)?;
     log_sample_properties(&outcome);
     log_warnings(&outcome.warnings);
@@ -447,7 +448,7 @@ fn check_headers_of_pipes(
     let lanes: Vec<Lane> =
         job.lanes.iter().filter(|lane| lane.is_bam_cram_or_binseq() && lane.has_pipe()).cloned().collect();
     let warnings = header_check::find_header_reference_mismatches(&lanes, genome, path)?;
-    result_check::check_no_blocking_warnings(&warnings, rule)?;
+    blocking_warnings::check_no_blocking_warnings(&warnings, rule)?;
     Ok(warnings)
 }
 
@@ -478,10 +479,10 @@ fn check_inputs(
             Some(reference)
         }
     };
-    result_check::check_no_blocking_warnings(&warnings, rule)?;
+    blocking_warnings::check_no_blocking_warnings(&warnings, rule)?;
     log_warnings(&warnings);
     let Some(reference) = reference else {
-        result_check::check_no_logged_warnings_if_strict(rule)?;
+        blocking_warnings::check_no_logged_warnings_if_strict(rule)?;
         return Ok((None, warnings));
     };
     if let Some(option) = &job.targets {
@@ -491,7 +492,7 @@ fn check_inputs(
     if let Some(gff) = &job.gff {
         log_gene_counts(gff, &gff.read_genes(&reference)?);
     }
-    result_check::check_no_logged_warnings_if_strict(rule)?;
+    blocking_warnings::check_no_logged_warnings_if_strict(rule)?;
     Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
 }
 

@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             )
         });
         let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
-        evidence.complete_with_purity(&positions.unwrap_or_default(), &names, None)
+        evidence.estimate_purity_and_summarise(&positions.unwrap_or_default(), &names, None)
     };
     let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
     drop(progress);

@@ -14,8 +14,8 @@ use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
+use crate::call::blocking_warnings::BlockingWarningRule;
 use crate::call::provenance::describe_input_file;
-use crate::call::result_check::BlockingWarningRule;
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use common::{data, genuma, installed, names, scratch, text};
 use genuma_faults::campaign_plan::{
-    FaultTrial, TrialLimitsPerTestCase, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+    FaultTrial, TrialLimitsPerTestCase, plan_trials_of_test_case, run_trial_with_errors_as_violations, shuffle_trials,
 };
 use genuma_faults::fault::{FaultEffect, FaultRepetition, InjectedFault, SystemCallKind};
 use genuma_faults::fault_test_runner::FaultTestRunner;
@@ -53,7 +53,7 @@ fn run_trials(folder: &str, verbs: &[&str], choose: impl Fn(Vec<FaultTrial>) -> 
     let mut tally = CampaignTally::default();
     for case in cases {
         let extent = TrialLimitsPerTestCase { max_trials_per_fault: 100, regions: 20, pairs: 4 };
-        let plan = list_trials(&mut bench, case, extent).expect("a case runs without faults");
+        let plan = plan_trials_of_test_case(&mut bench, case, extent).expect("a case runs without faults");
         for trial in choose(plan) {
             if let Some(judged) = run_trial_with_errors_as_violations(&trial, &mut bench, case) {
                 tally.count_trial(case, &trial, &judged);

@@ -132,13 +132,14 @@ pub struct TrialLimitsPerTestCase {
     pub pairs: u64,
 }
 
-/// Lists the trials of a test case: faults by kind of call, then two runs at the same time, then damage of input files.
-/// `extent` limits their number.
+/// Runs a test case without faults to count its system calls, and lists its trials: faults by kind of call, then
+/// replacements of input files, then two runs at the same time, then damage of input files. `extent` limits their
+/// number.
 ///
 /// # Errors
 /// The test case fails without faults, its output with the shim differs, a result is published before it is synced, or
 /// an input cannot be read.
-pub fn list_trials(
+pub fn plan_trials_of_test_case(
     bench: &mut FaultTestRunner,
     case: &TestCase,
     extent: TrialLimitsPerTestCase,

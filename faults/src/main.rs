@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Parser;
 use genuma_faults::campaign_plan::{
-    FaultTrial, TrialLimitsPerTestCase, list_trials, run_trial_with_errors_as_violations, shuffle_trials,
+    FaultTrial, TrialLimitsPerTestCase, plan_trials_of_test_case, run_trial_with_errors_as_violations, shuffle_trials,
 };
 use genuma_faults::fault_test_runner::{FaultTestRunner, remove_folder_if_exists};
 use genuma_faults::tally::CampaignTally;
@@ -131,7 +131,7 @@ fn plan_trials<'a>(
     let extent = TrialLimitsPerTestCase { max_trials_per_fault: args.numbers, regions: args.regions, pairs: 20 };
     let mut plan = Vec::new();
     for case in cases {
-        let of = list_trials(bench, case, extent)?;
+        let of = plan_trials_of_test_case(bench, case, extent)?;
         eprintln!("{}: {} trials", case.name, of.len());
         let meant = |trial: &FaultTrial| args.trial.as_ref().is_none_or(|word| trial.to_string().starts_with(word));
         plan.extend(of.into_iter().filter(meant).map(|trial| (*case, trial)));

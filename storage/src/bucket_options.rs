@@ -16,8 +16,8 @@ pub struct BucketOptions {
     /// How long a request is repeated after transient failures: server errors, broken connections, incomplete
     /// responses.
     pub retry_timeout: Duration,
-    /// Time without a response, or without further bytes of the response, after which a request fails. One part must be
-    /// sent within this time.
+    /// Time without a response, or without further bytes of the response, after which a request fails. One part of an
+    /// upload ([`Self::part_bytes`]) must be sent within this time.
     pub read_timeout: Duration,
 }
 

@@ -40,7 +40,7 @@ impl TempObject {
     }
 
     /// Returns the path of the file, into which the caller writes the object. The file exists, and is empty at first.
-    /// Another program may replace it by a new file of this path.
+    /// Another program may replace it with a new file at this path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -17,7 +17,7 @@ const INITIAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of samples. When there are more, every other sample is dropped and the interval is doubled.
 const MAX_SAMPLES: usize = 2000;
 
-/// Resources that the process had used at one moment. Time, CPU time and bytes are counted from the start of the
+/// Resources that the process had used up to one moment. Time, CPU time and bytes are counted from the start of the
 /// timeline; resident memory is the amount at that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct UsageSample {

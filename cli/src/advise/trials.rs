@@ -43,7 +43,8 @@ const MIN_BLOCK_BASES: u64 = 50_000;
 const MIN_ALIGNING_SHARE: f64 = 0.05;
 
 /// Returns the number of reads of the first sample of the trials, and the expected time of a trial of the plain run
-/// with this sample (s). The time includes loading the index twice.
+/// with this sample (s). The time includes loading the index twice, because a trial first aligns a quarter of the
+/// sample and then all of it.
 pub(crate) fn estimate_trial_reads_and_time(
     app: &ApplicationModel,
     plain: RunPrediction,

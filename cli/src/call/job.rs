@@ -13,9 +13,9 @@ use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::unit::UnitStore;
 use tracing::debug;
 
+use super::blocking_warnings::BlockingWarningRule;
 use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
-use super::result_check::BlockingWarningRule;
 use super::result_files::OptionalOutputs;
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{

@@ -16,8 +16,8 @@ use crate::{command_line, size_format};
 const MIN_PLAUSIBLE_MEMORY_BYTES: u64 = 1 << 16;
 
 /// Returns the error for a memory budget of `memory` bytes, given or the default, that is less than the `needed` bytes.
-/// `subject` with its verb says what needs them, such as `2 threads need`. `alternative` is what else than more memory
-/// would do.
+/// `subject` is the start of a sentence with subject and verb, such as `2 threads need`. `alternative` is another
+/// remedy than more memory.
 pub(crate) fn too_little_memory_error(
     memory: u64,
     needed: u64,

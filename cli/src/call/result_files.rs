@@ -54,7 +54,7 @@ pub(crate) struct OptionalOutputs {
     maf: Option<PathBuf>,
     /// Path of the BEDPE file with the structural variants.
     bedpe: Option<PathBuf>,
-    /// Mutational signatures whose exposures are estimated.
+    /// Matrix of the mutational signatures whose exposures are estimated; `None` if the user gave none.
     signatures: Option<SignatureMatrix>,
 }
 

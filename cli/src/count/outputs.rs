@@ -34,9 +34,9 @@ pub(crate) enum KmerOutputFile {
     Text(PathBuf),
 }
 
-/// Number and size of the k-mers that were written.
+/// Number of k-mers in the written file, and size of the file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WrittenKmerTotals {
+pub(crate) struct WrittenKmerFileSize {
     /// Number of k-mers.
     pub(crate) kmers: u64,
     /// Size of the file (bytes).
@@ -64,7 +64,7 @@ impl KmerOutputFile {
         note: &TableNote,
         memory: u64,
         set: &mut AtomicFileSet,
-    ) -> anyhow::Result<WrittenKmerTotals> {
+    ) -> anyhow::Result<WrittenKmerFileSize> {
         match self {
             KmerOutputFile::Table(path) => write_table(path, sorted, note, memory, set),
             KmerOutputFile::Text(path) => write_text(path, sorted, note, set),
@@ -106,7 +106,7 @@ fn write_table(
     note: &TableNote,
     memory: u64,
     set: &mut AtomicFileSet,
-) -> anyhow::Result<WrittenKmerTotals> {
+) -> anyhow::Result<WrittenKmerFileSize> {
     let entries = sorted.num_kept_kmers();
     let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
     sorted.spill_to_shrink_memory_to(memory.saturating_sub(spec.max_writing_memory_bytes()))?;
@@ -117,7 +117,7 @@ fn write_table(
     })?;
     let (written, file) = writer.finish_without_publishing()?;
     set.add_file(file);
-    Ok(WrittenKmerTotals { kmers: entries, bytes: written.file_bytes })
+    Ok(WrittenKmerFileSize { kmers: entries, bytes: written.file_bytes })
 }
 
 fn write_text(
@@ -125,7 +125,7 @@ fn write_text(
     sorted: &SortableSampleKmers,
     note: &TableNote,
     set: &mut AtomicFileSet,
-) -> anyhow::Result<WrittenKmerTotals> {
+) -> anyhow::Result<WrittenKmerFileSize> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
@@ -145,7 +145,7 @@ fn write_text(
         write_line(&mut line)
     })?;
     set.add_file(file.flush_to_partial_file()?);
-    Ok(WrittenKmerTotals { kmers: sorted.num_kept_kmers(), bytes })
+    Ok(WrittenKmerFileSize { kmers: sorted.num_kept_kmers(), bytes })
 }
 
 /// Results of `genuma kmers count`, for the files of the k-mer spectrum, JSON and MultiQC.
@@ -156,7 +156,7 @@ pub(crate) struct CountOutcome<'a> {
     pub(crate) spectra: &'a [Vec<u64>],
     pub(crate) shares: &'a [NodeThreadsAndMemory],
     pub(crate) devices: &'a Devices,
-    pub(crate) written: WrittenKmerTotals,
+    pub(crate) written: WrittenKmerFileSize,
     pub(crate) costs: Vec<UnitCost>,
 }
 

@@ -71,8 +71,8 @@ pub enum Error {
     Farm(String),
 }
 
-/// The reads to be aligned: the first batch, and the stream of all later batches.
-pub struct AlignInput {
+/// The reads to align: the first batch, which was already taken from the stream, and the stream of all later batches.
+pub struct ReadsToAlign {
     /// The reads after `first_batch`, lane after lane, in input order.
     pub stream: ReadStream,
     /// The first reads, which were already taken from the stream.
@@ -126,7 +126,7 @@ impl<E: Engine> AlignWorkerPool<'_, E> {
     ///
     /// # Errors
     /// The first error in the order of the reads. The records before it have been output.
-    pub fn align_reads(&self, reads: AlignInput, output: AlignOutput<'_>) -> Result<AlignSummary, Error> {
+    pub fn align_reads(&self, reads: ReadsToAlign, output: AlignOutput<'_>) -> Result<AlignSummary, Error> {
         let here = self.engine.nearest_copy();
         let block_rules = reads.layouts.iter().map(|&layout| here.block_rule(layout)).collect();
         let form = match &output {

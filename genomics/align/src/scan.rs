@@ -38,7 +38,8 @@ use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Memory (bytes) that the scan needs for each base of the sequences in a batch.
 const MEMORY_PER_BASE_BYTES: u64 = 64;
-/// Lowest and highest limit of the number of sequence bases in a batch, whatever the memory.
+/// Minimum and maximum of the number of sequence bases that a batch may have; it is otherwise computed from the memory
+/// and the length of the reference.
 const BATCH_BASES: Range<u64> = 1 << 20..1 << 29;
 /// Minimum number of reference bases per sequence base of a batch, unless the batch is smaller than
 /// [`MIN_BATCH_LIMIT_BASES`]. Larger seed tables cause more cache misses and do not save passes over the reference.
@@ -53,7 +54,7 @@ const CHUNK_BP: usize = 512 << 10;
 /// more hits in repeats and takes longer.
 const MAX_COUNT_ANY_SEED: u32 = 20;
 /// Maximum number of occurrences in the reference up to which a seed is extended if its window has fewer than
-/// [`MIN_SEEDS_PER_WINDOW`] rarer seeds. Empirical.
+/// [`NUM_SEEDS_WITH_HIGHER_LIMIT`] rarer seeds. Empirical.
 const MAX_COUNT_SECOND_SEED: u32 = 500;
 /// Maximum number of occurrences in the reference up to which the rarest seed of a window is extended. If it has more,
 /// no seed of the window is extended. Empirical.
@@ -62,7 +63,7 @@ const MAX_COUNT_RAREST_SEED: u32 = 5_000;
 const SEED_WINDOW_BP: usize = 24;
 /// Number of rarest seeds of a window to which the higher limits [`MAX_COUNT_RAREST_SEED`] and
 /// [`MAX_COUNT_SECOND_SEED`] apply.
-const MIN_SEEDS_PER_WINDOW: usize = 2;
+const NUM_SEEDS_WITH_HIGHER_LIMIT: usize = 2;
 /// Maximum number of hits for the same bases of a sequence.
 const MAX_HITS_PER_PART: usize = 50;
 /// Number of reference chunks after which dominated segments are dropped on all threads.
@@ -337,7 +338,7 @@ impl SequenceBatch {
                 for (n, &(count, at)) in counts_in_window.iter().enumerate() {
                     let max_count = match n {
                         0 => MAX_COUNT_RAREST_SEED,
-                        _ if n < MIN_SEEDS_PER_WINDOW => MAX_COUNT_SECOND_SEED,
+                        _ if n < NUM_SEEDS_WITH_HIGHER_LIMIT => MAX_COUNT_SECOND_SEED,
                         _ => MAX_COUNT_ANY_SEED,
                     };
                     if count > max_count {

@@ -194,7 +194,8 @@ const TEMPLATES_PER_LOCAL_SCAN: usize = 8 << 10;
 /// Number of templates whose mates are searched for in one scan of the whole reference. Chosen: limits the memory for
 /// their hits.
 const TEMPLATES_PER_GENOME_SCAN: usize = 256 << 10;
-/// Number of templates that a thread encodes at a time. Chosen.
+/// Number of templates that a thread encodes and sorts at a time. Chosen: the templates of one local search make up to
+/// 32 chunks, which the threads share.
 const TEMPLATES_PER_CHUNK: usize = 256;
 /// Number of bases (bp) before and after each expected position in which a template is searched for. Chosen: mates are
 /// rarely farther apart.

@@ -188,7 +188,7 @@ pub fn pair_and_report_templates<E>(
     state.count_skipped(mapped.mapping_ranges.len());
     if !paired {
         for read in 0..mapped.mapping_ranges.len() {
-            state.fill_report_of_single_read(&job, mapped, 0, read);
+            state.fill_report_without_mate(&job, mapped, 0, read);
             each(mapped, read, &state.reports[..1], false)?;
         }
         return Ok(());

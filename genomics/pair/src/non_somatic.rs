@@ -29,7 +29,8 @@ pub(crate) struct NonSomaticModel {
     /// that have such an allele, and number of such alleles per foreign allele that is expected to be detected
     /// ([`allele_detection_probability`]).
     pub foreign_alleles: [(f64, f64); 2],
-    /// Shares of the changes that are alleles of a contaminant, as tried, each with the natural logarithm of its prior.
+    /// The tried values of the share of changes that are alleles of a contaminant, each with the natural logarithm of
+    /// its prior probability, up to a constant.
     pub foreign_share_priors: Vec<(f64, f64)>,
 }
 

@@ -44,7 +44,7 @@ pub struct SamplePairSummary {
 }
 
 /// Sites, depths and estimates of a pair of samples that need no reference. Only the purity estimate is missing; it
-/// needs the positions of roots on the reference ([`Self::complete_with_purity`]).
+/// needs the positions of roots on the reference ([`Self::estimate_purity_and_summarise`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceFreePairEvidence {
     summary: SamplePairSummary,
@@ -171,8 +171,8 @@ impl ReferenceFreePairEvidence {
         (is_clear && self.heterozygosity > 0.0).then_some((share, self.heterozygosity))
     }
 
-    /// Lists the roots whose positions on the reference [`Self::complete_with_purity`] needs: those of the heterozygous
-    /// sites, of the somatic sites and of the root depths, in this order.
+    /// Lists the roots whose positions on the reference [`Self::estimate_purity_and_summarise`] needs: those of the
+    /// heterozygous sites, of the somatic sites and of the root depths, in this order.
     pub fn list_roots_to_locate(&self) -> Vec<u64> {
         let sites = self.het_sites.iter().chain(&self.somatic_sites).map(|site| site.root);
         sites.chain(self.root_depths.iter().map(|own| own.root)).collect()
@@ -183,7 +183,7 @@ impl ReferenceFreePairEvidence {
     /// `positions` are the reference positions of the roots of [`Self::list_roots_to_locate`], in the same order; empty
     /// without a reference. `contig_names` are the names of the contigs of the reference. `changes` are the somatic
     /// changes of a call; without a call the somatic sites of the sketch are used.
-    pub fn complete_with_purity(
+    pub fn estimate_purity_and_summarise(
         &self,
         positions: &[OptionalGenomePosition],
         contig_names: &[&str],

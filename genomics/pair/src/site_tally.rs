@@ -287,8 +287,8 @@ impl SiteTally {
     ) {
         let of = |sample: usize| bases.map(|c| c[sample]);
         let (normal, tumour) = (
-            TopAlleles::select_from_base_counts(of(0), depth[0]),
-            TopAlleles::select_from_base_counts(of(1), depth[1]),
+            TopAlleles::select_two_most_frequent_bases(of(0), depth[0]),
+            TopAlleles::select_two_most_frequent_bases(of(1), depth[1]),
         );
         self.count_genotypes(bases, depth, &normal, &tumour);
         self.count_minor_alleles(0, [&normal, &tumour], bases, &is_single_copy, hash);

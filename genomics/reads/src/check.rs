@@ -20,9 +20,11 @@ const COMPARED_BYTES: u64 = 1 << 20;
 /// once.
 ///
 /// # Errors
-/// A file is missing, unreadable or not regular, or in a FASTQ lane empty or not FASTQ; a file is given twice, also
-/// under another name, as a link, or as a copy (same size, same first MiB), unless the lanes are disjoint slices of one
-/// file; the first records of a lane are invalid, for example because mates do not match.
+/// - A file is missing, unreadable or not regular.
+/// - A file of a FASTQ lane is empty or not FASTQ.
+/// - A file is given twice, also under another name, as a link, or as a copy (same size, same first MiB), unless the
+///   lanes are disjoint slices of one file.
+/// - The first records of a lane are invalid, for example because mates do not match.
 pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
     check_all(lanes, false)
 }

@@ -23,7 +23,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new(STDIN)
 }
 
-/// Whether the path is a regular file, which can be read again and has a length.
+/// Whether the path is a regular file, which can be read again and has a length; false for the standard input.
 pub(crate) fn is_regular_file(path: &Path) -> io::Result<bool> {
     Ok(!is_stdin(path) && path.metadata()?.is_file())
 }

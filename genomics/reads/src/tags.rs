@@ -144,7 +144,7 @@ impl<'a> BamTag<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordStrandAndClipping {
     pub(crate) is_reverse: bool,
-    /// Whether the record lacks hard-clipped bases of its read.
+    /// Whether the record is hard-clipped, so that it lacks bases of its read.
     pub(crate) is_hard_clipped: bool,
 }
 
@@ -246,7 +246,7 @@ impl CarriedTags {
     ///
     /// # Errors
     /// The first tag for which this is not true.
-    pub(crate) fn check_tags(&self, tags: &[u8]) -> Result<(), RecordFault> {
+    pub(crate) fn check_tags_of_record(&self, tags: &[u8]) -> Result<(), RecordFault> {
         for tag in BamTagIter::from_tag_bytes(tags) {
             let tag = tag?;
             if let Some(reason) = tag.invalid_part().filter(|_| self.contains(tag.name())) {
@@ -257,7 +257,7 @@ impl CarriedTags {
     }
 
     /// Appends the carried tags of a record to `out`, with values in the order of sequencing.
-    /// [`CarriedTags::check_tags`] must have accepted the tags.
+    /// [`CarriedTags::check_tags_of_record`] must have accepted the tags.
     ///
     /// Tags of base modifications of a hard-clipped record are left out, because the record lacks bases of its read.
     pub(crate) fn append_tags_as_sequenced(&self, tags: &[u8], strand: RecordStrandAndClipping, out: &mut Vec<u8>) {
@@ -417,13 +417,13 @@ mod tests {
     #[test]
     fn carried_tags_that_no_record_can_hold_are_refused() {
         let fault = |list: &str, tags: &[u8]| {
-            CarriedTags::parse_tag_list(list).unwrap().check_tags(tags).unwrap_err().to_string()
+            CarriedTags::parse_tag_list(list).unwrap().check_tags_of_record(tags).unwrap_err().to_string()
         };
         for value in ["a\tb", "a\nb", "\t", "b\r"] {
             let tags = [text("RX", "ACGT"), text("CO", value), text("QX", "FFFF")].concat();
             assert!(fault("all", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
             assert!(fault("QX,CO", &tags).starts_with("tag CO contains a tab or line break"), "{value:?}");
-            assert_eq!(CarriedTags::parse_tag_list("RX,QX").unwrap().check_tags(&tags), Ok(()));
+            assert_eq!(CarriedTags::parse_tag_list("RX,QX").unwrap().check_tags_of_record(&tags), Ok(()));
         }
         assert!(fault("all", b"xhH1\tF\0").starts_with("tag xh contains a tab"));
         assert!(fault("all", b"xaA\n").starts_with("tag xa contains a tab"));
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(fault("all", b"RXZACGT"), RecordFault::from(InvalidTags).to_string());
         // Numbers have any bytes, and text has spaces and letters of other languages.
         let tags = [&array("cd", &[9, 10])[..], b"xiC\t", &text("CO", "caf\u{e9} 1~")].concat();
-        assert_eq!(CarriedTags::all_but_aligner_tags().check_tags(&tags), Ok(()));
+        assert_eq!(CarriedTags::all_but_aligner_tags().check_tags_of_record(&tags), Ok(()));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct ContigChange {
     /// The contig's left flank, continued as in the genome without the change. Up to the start of `contig_range` its
     /// coordinates are those of the contig.
     pub left_normal: Vec<u8>,
-    /// The genome without the change that leads into the contig's right flank.
+    /// The contig's right flank, preceded by the genome bases that are before it without the change.
     pub right_normal: Vec<u8>,
     /// Number to add to a contig coordinate after `contig_range` to get the coordinate in `right_normal`.
     pub right_shift: i32,

@@ -1,4 +1,5 @@
-//! Learns the odds of two kinds of alleles from alleles of a call.
+//! Learns from the alleles of a call the odds of one kind of allele over another, such as germline over somatic, shared
+//! over mutation, or PCR error over mutation, by expectation–maximisation.
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 

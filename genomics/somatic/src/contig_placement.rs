@@ -23,7 +23,8 @@ pub struct PlacementContext<'a> {
     pub threads: usize,
     /// Memory budget in bytes for the search of the reference and its results.
     pub memory_bytes: u64,
-    /// Call thresholds that depend on the libraries.
+    /// Properties of the libraries that decide which contigs and calls are filtered, and two thresholds: minimum
+    /// quality and minimum number of molecules.
     pub thresholds: CallThresholds,
     /// Indices of contigs that are returned even if they are rejected.
     pub always_kept: &'a BTreeSet<usize>,
@@ -46,7 +47,8 @@ pub struct PlacedContig {
 
 /// Places all contigs on the genome. Returns the contigs for which reads are recruited, those listed in
 /// [`PlacementContext::always_kept`], and those that were rejected only after their insertions were replaced by
-/// junctions. [`PlacedContig::reject_reason`] is the reason. Counts all rejected contigs in `ledger`.
+/// junctions. The reason for a rejection is in [`PlacedContig::reject_reason`]. Counts all rejected contigs in
+/// `ledger`.
 pub fn place_contigs(contigs: Vec<Contig>, placing: &PlacementContext<'_>, ledger: &mut Ledger) -> Vec<PlacedContig> {
     let &PlacementContext { genome, threads, memory_bytes: memory, ref thresholds, always_kept: asked, meter } =
         placing;

@@ -87,7 +87,7 @@ impl Event {
 /// Maximum distance in bp between the breakends of two junctions that form one event. Empirical.
 const MAX_PARTNER_JUNCTION_DISTANCE_BP: usize = 60;
 
-/// Filter thresholds of a call that depend on its libraries.
+/// Properties of the libraries, and thresholds, on which filters and qualities of calls depend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallThresholds {
     /// Whether the library has fold-back artefacts: molecules whose second half is the reverse complement of the first.

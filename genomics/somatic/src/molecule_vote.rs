@@ -73,8 +73,9 @@ impl TwoChangeMoleculeCounts {
         self.only_one[1] += other.only_one[1];
     }
 
-    /// Whether both changes arose in one event: no molecule has only one of them, except for errors. If one change
-    /// were older, or germline, many molecules would have it alone.
+    /// Whether both changes arose in one event: at least [`MIN_MOLECULES_WITH_BOTH`] molecules have both, and only as
+    /// many as errors explain have one alone. If one change were older, or germline, many molecules would have it
+    /// alone.
     pub fn arose_in_one_event(&self) -> bool {
         self.both >= MIN_MOLECULES_WITH_BOTH
             && self.only_one[0].max(self.only_one[1]) <= 1 + self.both / MOLECULES_PER_MISREAD

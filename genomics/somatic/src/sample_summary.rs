@@ -106,7 +106,7 @@ impl SampleSummary {
             let places = reference.map(|genome| {
                 root_positions::locate_unique_roots(genome, &tally.list_roots_to_locate(), tally.sketch_shape, threads)
             });
-            tally.complete_with_purity(
+            tally.estimate_purity_and_summarise(
                 &places.unwrap_or_default(),
                 &reference.map(Reference::contig_names).unwrap_or_default(),
                 Some(&changes),

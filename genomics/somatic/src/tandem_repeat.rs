@@ -17,11 +17,12 @@ use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UN
 /// Maximum length in bp of the unit of a short tandem repeat. Longer units are those of minisatellites
 /// ([`crate::minisatellite`]).
 pub const MAX_SHORT_REPEAT_UNIT_BP: usize = 6;
-/// Minimum length in bp of a repeat that gets an artificial k-mer. The value is well below k, because k-mers that are
-/// mostly repeat do not identify a locus.
-const MIN_REPEAT_BP: usize = 16;
-/// Minimum number of copies of the repeat unit in a repeat that gets an artificial k-mer.
-const MIN_REPEAT_UNITS: usize = 3;
+/// Minimum length in bp of a short tandem repeat that gets an artificial k-mer. The value is well below k, because
+/// k-mers that are mostly repeat do not identify a locus.
+const MIN_SHORT_REPEAT_BP: usize = 16;
+/// Minimum number of copies of the unit in a short tandem repeat (unit of at most 6 bp) that gets an artificial k-mer.
+/// Minisatellites have their own minimum length ([`minisatellite::min_minisatellite_length_bp`]).
+const MIN_SHORT_REPEAT_UNITS: usize = 3;
 /// Number of bases at each end by which an artificial k-mer identifies the repeat, in addition to the unit length and
 /// the number of bases beyond whole units. For short units these bases are flanks.
 const REPEAT_ANCHOR_BP: usize = 15;
@@ -81,14 +82,14 @@ const _: () = assert!(
 /// Number of bases that are compared at once when a read is scanned for repeats.
 const BLOCK_BP: usize = 4;
 
-/// Minimum number of consecutive bases in any repeat that equal the base one unit before: [`MIN_REPEAT_BP`] less a unit
-/// of 5 bp.
+/// Minimum number of consecutive bases in any short repeat that equal the base one unit before: [`MIN_SHORT_REPEAT_BP`]
+/// less a unit of 5 bp.
 const MIN_RUN_BP: usize = 11;
 /// Distance in bp between the tested 32-base windows of a read. Each run of [`MIN_RUN_BP`] bases, with the unit before
 /// it, is contained in one window.
 const WINDOW_STEP_BP: usize = WORD_BASES / 2;
 const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_SHORT_REPEAT_UNIT_BP <= WORD_BASES);
-/// Number of windows that are tested together.
+/// Number of 32-base windows of a read that are tested for repeats in one step of the loop, with vector instructions.
 const WINDOWS_PER_STEP: usize = 8;
 
 /// Tests a window of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the base one unit before.
@@ -162,7 +163,8 @@ fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
                 continue;
             }
             let repeat = extend_repeat(seq, at, unit);
-            if repeat.length_bp() >= MIN_REPEAT_BP.max(MIN_REPEAT_UNITS * unit) && seq[repeat.start] != b'N' {
+            if repeat.length_bp() >= MIN_SHORT_REPEAT_BP.max(MIN_SHORT_REPEAT_UNITS * unit) && seq[repeat.start] != b'N'
+            {
                 done = repeat.end;
                 each(repeat);
             }

@@ -334,7 +334,7 @@ impl RecordBuilder<'_> {
             .to_vec()
     }
 
-    /// Builds the record of a long insertion of which one or both ends are known.
+    /// Builds the record of a long insertion of which only the sequence at one end or at both ends is known.
     fn build_insertion_record(&self) -> VcfRecord {
         let mut sides = [None, None];
         let mut at: Option<(usize, usize)> = None;

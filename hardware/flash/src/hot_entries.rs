@@ -38,7 +38,8 @@ impl HotEntrySelector {
         }
     }
 
-    /// Merges the selectors of several threads, which were offered different entries.
+    /// Merges the selectors of several threads, which were offered different entries. `wanted` is the maximum number of
+    /// entries of the result, `value` the size of a value in bytes.
     pub(crate) fn merge_selectors(others: Vec<HotEntrySelector>, wanted: usize, value: usize) -> HotEntrySelector {
         let mut all = HotEntrySelector::with_max_entries(wanted, value);
         let mut candidates: Vec<(usize, HotCandidate)> = Vec::new();

@@ -108,9 +108,9 @@ pub(crate) fn is_call_forbidden(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EACCES))
 }
 
-/// Whether `error` of a call that sets a memory policy means that this process has to do without: the call is
-/// forbidden, or the kernel does not know the nodes that its files list (`EINVAL`), as in a container that shows the
-/// files of another machine. The nodes were checked against these files before.
+/// Whether `error` of a call that sets a memory policy means that this process must run without memory policies: the
+/// call is forbidden, or the kernel does not know the nodes that its files list (`EINVAL`), as in a container that
+/// shows the files of another machine. The nodes were checked against these files before.
 pub(crate) fn is_policy_refused(error: &io::Error) -> bool {
     is_call_forbidden(error) || is_invalid_argument(error)
 }

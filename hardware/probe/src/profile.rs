@@ -180,7 +180,7 @@ pub struct LatencyCurve {
     pub cpu_node: u32,
     /// NUMA node of the memory.
     pub memory_node: u32,
-    /// In which page size the memory was allocated.
+    /// Page size of the measured memory.
     pub pages: BufferPageKind,
     /// Points, in ascending order of the chain size.
     pub points: Vec<LatencyPoint>,
@@ -217,7 +217,7 @@ pub struct NodePairLatency {
     pub cpu_node: u32,
     /// NUMA node of the memory.
     pub memory_node: u32,
-    /// In which page size the memory was allocated.
+    /// Page size of the measured memory.
     pub pages: BufferPageKind,
     /// Size of the pointer chain in bytes.
     pub bytes: u64,
@@ -346,7 +346,7 @@ pub struct BufferPlacementCheck {
     /// The requested memory policy as text.
     #[serde(rename = "asked")]
     pub requested_policy: String,
-    /// In which page size the memory was allocated.
+    /// Page size of the measured memory.
     #[serde(rename = "pages")]
     pub page_kind: BufferPageKind,
     /// Bytes of all buffers placed with this policy and page kind.

@@ -166,7 +166,8 @@ struct OrderedMatcher {
     open: Option<OpenBatch>,
     /// Number of primary records of the current template so far.
     primaries: u32,
-    /// Number of reads that the process has counted.
+    /// Number of input reads that the instance has counted at the end of its last finished batch, placeholder reads
+    /// included.
     counted: u64,
     /// Number of placeholder records that are still expected before the records of the open batch.
     placeholders: u64,

@@ -12,7 +12,7 @@ use genuma_somatic::target_depth::CallTargetSummary;
 
 use super::number_format::{format_percent, format_share_with_interval};
 
-/// How good a property of the sample pair is, in the order of severity.
+/// How good a property of the sample pair is; ordered from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FindingLevel {
     /// The property does not impair the calls.

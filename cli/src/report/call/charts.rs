@@ -275,7 +275,7 @@ fn quality_chart(calls: &[ReportedEvent]) -> String {
     )
 }
 
-/// Draws horizontal bars of counts, with the numbers as text. `described` is the text for screen readers.
+/// Draws a horizontal stacked bar for each row, with its counts as text. `described` is the text for screen readers.
 fn count_bars(rows: &[(String, Vec<(LegendKey<'static>, u64)>)], described: &str) -> String {
     let rows: Vec<StackedHorizontalBar> = rows
         .iter()

@@ -22,8 +22,8 @@ struct MemoryShares {
     max_held_bytes: usize,
     /// Minimum size (bytes) of a run in the spill file.
     min_run_bytes: usize,
-    /// Size (bytes) of the chunks that are compressed and written together.
-    chunk_bytes: usize,
+    /// Size in bytes of an extent before compression: items that are compressed and written as one unit.
+    extent_bytes: usize,
     /// Number of sorted runs of one level that are merged into one run of the next level.
     max_runs_per_level: usize,
 }
@@ -38,7 +38,7 @@ impl MemoryShares {
         MemoryShares {
             max_held_bytes: budget / 4 * 3,
             min_run_bytes: budget / 4,
-            chunk_bytes: chunk,
+            extent_bytes: chunk,
             max_runs_per_level: (budget / 16 / chunk).max(8),
         }
     }
@@ -100,7 +100,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
             oldest.push(piece);
         }
         self.held_bytes -= size;
-        let (spill, threads, chunk) = (Arc::clone(&self.spill), self.threads, self.shares.chunk_bytes);
+        let (spill, threads, chunk) = (Arc::clone(&self.spill), self.threads, self.shares.extent_bytes);
         self.writing = Some(std::thread::spawn(move || {
             write_chunks(LoserTree::<I>::start_merge(Vec::new(), oldest, &spill, 1)?, &spill, chunk, threads)
         }));
@@ -118,7 +118,7 @@ impl<I: SortItem + 'static> ExternalSorter<I> {
             let level = self.runs[tail].0 + 1;
             let runs = self.runs.drain(tail..).map(|(_, run)| run).collect();
             let merge = LoserTree::<I>::start_merge(runs, Vec::new(), &self.spill, self.threads)?;
-            self.runs.push((level, write_chunks(merge, &self.spill, self.shares.chunk_bytes, self.threads)?));
+            self.runs.push((level, write_chunks(merge, &self.spill, self.shares.extent_bytes, self.threads)?));
         }
         Ok(())
     }

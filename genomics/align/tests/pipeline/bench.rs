@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use genuma_align::engine::{Engine, GenumaEngine, ReadLayout, genuma};
 use genuma_align::index_placement::LoadedIndex;
-use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool, Error};
+use genuma_align::pipeline::{AlignOutput, AlignSummary, AlignWorkerPool, Error, ReadsToAlign};
 use genuma_align::sort::Sorter;
 use genuma_align::sort::markdup::MarkdupOptions;
 use genuma_farm::CpuSlot;
@@ -76,10 +76,14 @@ pub fn threads(n: usize) -> Vec<CpuSlot> {
 }
 
 /// The reads of lanes, in batches of `piece` bases.
-pub fn open(lanes: &[&Files], piece: u64) -> Result<AlignInput, Error> {
+pub fn open(lanes: &[&Files], piece: u64) -> Result<ReadsToAlign, Error> {
     let files: Vec<StreamLane> = lanes.iter().map(|files| files.lane.clone()).collect();
     let stream = ReadStream::open(&files, StreamOptions::new(BatchLimits::with_bases_per_batch(piece)))?;
-    Ok(AlignInput { stream, first_batch: ReadBatch::new(), layouts: lanes.iter().map(|files| files.layout).collect() })
+    Ok(ReadsToAlign {
+        stream,
+        first_batch: ReadBatch::new(),
+        layouts: lanes.iter().map(|files| files.layout).collect(),
+    })
 }
 
 /// The SAM lines of lanes, without a header.

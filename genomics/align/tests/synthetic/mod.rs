@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use genuma_align::engine::{AlignerNameAndVersion, BlockRule, Engine, Error, IndexArray, ReadLayout};
 use genuma_align::index_placement::LoadedIndex;
-use genuma_align::pipeline::{AlignInput, AlignOutput, AlignSummary, AlignWorkerPool};
+use genuma_align::pipeline::{AlignOutput, AlignSummary, AlignWorkerPool, ReadsToAlign};
 use genuma_align::sam::{Contigs, parse_sam_line};
 use genuma_farm::CpuSlot;
 use genuma_reads::{BatchLimits as Ends, ReadBatch, ReadStream, StreamLane, StreamOptions};
@@ -152,7 +152,7 @@ pub fn open(path: &Path, piece: u64) -> ReadStream {
 /// order.
 pub fn run(engine: &LoadedIndex<Synthetic>, path: &Path, pairs: u64, piece: u64, workers: usize) -> AlignSummary {
     let layouts = vec![ReadLayout::Interleaved];
-    let reads = AlignInput { stream: open(path, piece), first_batch: ReadBatch::new(), layouts };
+    let reads = ReadsToAlign { stream: open(path, piece), first_batch: ReadBatch::new(), layouts };
     let mut out = Checked::default();
     let job = AlignWorkerPool { engine, cpu_slots: vec![CpuSlot::default(); workers] };
     let summary = job.align_reads(reads, AlignOutput::Sam(&mut out)).unwrap();

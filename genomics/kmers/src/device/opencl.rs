@@ -52,7 +52,8 @@ impl<const S: usize> OpenClTable<S> {
     /// Creates a table for `k`-mers with its own command queue.
     ///
     /// # Errors
-    /// Returns an error if the device lacks a feature, if its driver cannot compile the kernels, or if it fails.
+    /// Returns an error if the device lacks a feature, its driver cannot compile the kernels, or a call of the driver
+    /// fails.
     pub(super) fn create_on_device(device: &Arc<Device>, k: u32, sizes: LaneMemorySizes) -> Result<Self, Error> {
         let options = format!(
             "-D K={k} -D SAMPLES={S} -D CHUNK={MAX_RECORDS_PER_WORK_GROUP} -D GROUP={WORK_GROUP_ITEMS} -D MARGIN={MAX_PROBED_SLOTS_PER_KMER} -D STRETCH={SLOTS_GATHERED_PER_WORK_GROUP} -D SLOTS={NUM_SPECTRUM_ENTRIES}"

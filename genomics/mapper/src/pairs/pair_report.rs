@@ -11,7 +11,7 @@ const COPIES_PENALTY_SHARE: f64 = 0.7;
 
 impl PairingBuffers {
     /// Fills report number `report` for read number `read`, independently of its mate.
-    pub(super) fn fill_report_of_single_read(
+    pub(super) fn fill_report_without_mate(
         &mut self,
         job: &PairingContext<'_>,
         mapped: &MappedReads,
@@ -44,7 +44,7 @@ impl PairingBuffers {
         let pair = self.placement_pairs.first().copied().filter(|pair| whole && pair.score > apart);
         let Some(pair) = pair else {
             for mate in 0..2 {
-                self.fill_report_of_single_read(job, mapped, mate, first + mate);
+                self.fill_report_without_mate(job, mapped, mate, first + mate);
             }
             return self.is_proper_pair(job, first);
         };

@@ -25,8 +25,8 @@ pub(crate) fn fragment_length_from_overlap(
     fragment_from_end_seeds(one, two).or_else(|| fragment_from_end_seeds(two, one))
 }
 
-/// Returns the fragment length that follows from a match of the last seeds of the first mate in the second mate; `None`
-/// without a match.
+/// Returns the fragment length that follows if the reverse complement of one of the last seeds of the first mate is
+/// found in the second mate and the mates agree there; `None` otherwise.
 fn fragment_from_end_seeds(
     (one, first): (&CodesAndPackedBases, &[u8]),
     (two, second): (&CodesAndPackedBases, &[u8]),

@@ -71,7 +71,7 @@ pub(super) fn het_detection_probability(depth: u32) -> f64 {
 
 impl TopAlleles {
     /// Selects the two bases with the highest counts; `counts` are those of A, C, G and T.
-    pub(super) fn select_from_base_counts(counts: [u32; 4], depth: u32) -> TopAlleles {
+    pub(super) fn select_two_most_frequent_bases(counts: [u32; 4], depth: u32) -> TopAlleles {
         let mut order = [0usize, 1, 2, 3];
         order.sort_by_key(|&b| std::cmp::Reverse(counts[b]));
         TopAlleles { first_base: order[0], second_base: order[1], counts: [counts[order[0]], counts[order[1]]], depth }

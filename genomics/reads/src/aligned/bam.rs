@@ -19,7 +19,7 @@ const EOF_BLOCK: [u8; 28] =
     [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Size in bytes of the records at which a record buffer is full.
 const CHUNK_BYTES: usize = 512 << 10;
-/// Number of bytes that are decompressed per call.
+/// Maximum number of decompressed bytes that are read per call.
 const INFLATE_BYTES: usize = 128 << 10;
 /// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
 const MAX_RECORD_BYTES: usize = 512 << 20;

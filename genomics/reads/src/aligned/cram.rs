@@ -362,7 +362,7 @@ fn decode_container(
                 if let Some(carried) = carried_tags {
                     all_tags.clear();
                     tags.iter().try_for_each(|tag| encode_tag(tag?, &mut all_tags)).map_err(to_error)?;
-                    carried.check_tags(&all_tags).map_err(|fault| fault_in_record(number, fault))?;
+                    carried.check_tags_of_record(&all_tags).map_err(|fault| fault_in_record(number, fault))?;
                     carried_bytes.clear();
                     let strand =
                         RecordStrandAndClipping { is_reverse: flags & flag::REVERSE != 0, is_hard_clipped: clipped };

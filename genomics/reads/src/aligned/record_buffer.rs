@@ -226,7 +226,7 @@ impl RecordBuffer {
         let tags = qual + bases as usize;
         let [rx, mi] = find_umi_tags(bytes, if self.uses_umi_tags { tags } else { bytes.len() })?;
         let carried = if self.carried_tags.is_some() { tags..bytes.len() } else { 0..0 };
-        self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags(&bytes[carried.clone()]))?;
+        self.carried_tags.as_ref().map_or(Ok(()), |tags| tags.check_tags_of_record(&bytes[carried.clone()]))?;
         let value = |tag: &Option<Range<usize>>| tag.clone().map(|range| &bytes[range]);
         let umi = UmiOrMoleculeId::choose_from_rx_and_mi(value(&rx), value(&mi));
         let Some(PrimaryRead { name, read_number: which, lacks_qualities: plain }) =

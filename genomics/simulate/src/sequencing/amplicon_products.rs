@@ -80,8 +80,8 @@ impl<'a> AmpliconProducts<'a> {
     }
 }
 
-/// Lists the reference position of the 3' base of each primer, sorted, with the index of its amplicon and its side (0
-/// left, 1 right).
+/// Lists, sorted, the reference position of the 3' base of each primer, the index of the amplicon, and the end of the
+/// amplicon at which the primer is (0 left, 1 right).
 fn sorted_primer_ends(panel: &AmpliconPanel) -> Vec<(GenomePosition, usize, usize)> {
     let of_amplicon = |(i, a): (usize, &Amplicon)| {
         [0, 1].map(|side| (GenomePosition { contig: a.span.contig, pos: a.primer_3prime_positions()[side] }, i, side))

@@ -202,8 +202,10 @@ impl CountingUnit<'_> {
     }
 
     /// Removes the candidates that errors explain at the final depths and error rates, and those that are more frequent
-    /// in the normal than its tumour cells explain; removes all novel k-mers if there are too many. Sorts the others.
-    /// Returns [`CountingResult::tumour_in_normal_ratio`].
+    /// in the normal than its tumour cells explain. Also removes all novel k-mers if there are too many, or if most
+    /// k-mers of the tumour are not in the normal (except with targets or a targeted assay). Sorts the others. Returns
+    /// the upper limit of the ratio of the allele fraction in the normal to that in the tumour
+    /// ([`CountingResult::tumour_in_normal_ratio`]).
     fn keep_final_candidates(&self, all: &mut PartitionCountResult, ledger: &mut Ledger) -> f64 {
         let too_many_novel = all.novel_candidates > self.max_novel_candidates();
         let PartitionCountResult { candidates, spectra, library_models, .. } = all;

@@ -86,7 +86,8 @@ impl RansEncoder {
         out[begin + 5..begin + HEADER_BYTES].copy_from_slice(&(data.len() as u32).to_le_bytes());
     }
 
-    /// Encodes with order 0. Returns the offset in the buffer at which the encoded bytes begin.
+    /// Encodes with order 0: appends the frequency table to `out` and writes the encoded bytes to the end of
+    /// `self.buffer`. Returns the offset in `self.buffer` at which they begin.
     fn encode_order0(&mut self, data: &[u8], out: &mut Vec<u8>) -> usize {
         let mut counts = [0u32; 256];
         data.iter().for_each(|&byte| counts[usize::from(byte)] += 1);

@@ -82,7 +82,9 @@ pub(crate) struct BlockReadEnds {
 }
 
 impl BlockReadEnds {
-    /// Adds the read ends of a template, from its primary records: read 1 (or the only read) and read 2.
+    /// Adds the read ends of a template, from its primary records: read 1 (or the only read) and read 2. Unmapped
+    /// reads, and single reads that failed quality control, are left out. A read whose mate is unmapped counts as a
+    /// single read.
     pub(crate) fn push_template_read_ends(
         &mut self,
         primary: [Option<Record<'_>>; 2],
