@@ -115,8 +115,9 @@ pub(crate) struct Args {
     /// Each file is one lane of reads without mates
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. If ID is
-    /// missing, ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. If ID is missing,
+    /// ID, PL and PU are derived from flowcell and lane in the read names; the other fields are not. Without -R records
+    /// have no read group; those of BAM and CRAM input are not copied, so repeat them here
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
     /// Copy these tags from BAM and CRAM reads to their records, such as RX,QX,MM,ML. `all` copies every tag except
@@ -145,9 +146,9 @@ pub(crate) struct Args {
     /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
-    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they are
-    /// logged at the end and written to --json
+    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
+    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
+    /// of other NUMA nodes. The counts are logged at the end and written to --json
     #[arg(long, help_heading = "Output")]
     counters: bool,
     /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
@@ -369,8 +370,7 @@ impl Args {
         Ok(Some(Arc::new(tags)))
     }
 
-    /// Returns the folder for spilled records: that of `--work`, else the folder of the output, else the system's
-    /// temporary folder.
+    /// Returns the folder for spilled records: `--work`, else that of the output, else the system's temporary folder.
     fn work_folder(&self) -> PathBuf {
         let output_folder = || match &self.out {
             Some(out) if out.as_os_str() != "-" => {

@@ -74,8 +74,9 @@ const DEFAULT_TARGET_PADDING_BP: u32 = 100;
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz     all calls, with index; FILTER is PASS, or the reasons why a call fails
-///   contigs.fa         the assembled sequences: each tumour allele (t1, named in INFO/CONTIG) with the
-///                      sequence of the normal (n1)
+///   contigs.fa         the assembled sequences, numbered by contig: the tumour alleles t1, t2 and so
+///                      on (INFO/CONTIG names the one of a call), each with the sequence of the
+///                      normal: n1, n2 and so on
 ///   supporting.bam     the reads that support the calls, with index (only with --reference)
 ///   summary.json       parameters, depths, counts, time and memory
 ///   report.html        the calls and the reads behind them: open it in a browser
@@ -122,7 +123,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) layout: ReadLayoutOptions,
     /// Reference genome, plain or compressed FASTA, no index needed. CRAM input is decoded with it. Without --reference
-    /// CHROM and POS of a call refer to a sequence of the normal in contigs.fa (n1)
+    /// CHROM is the name of the normal's sequence in contigs.fa (n1, n2 and so on), and POS a position on it
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     pub(crate) reference: Option<PathBuf>,
     /// Sequences to screen all samples for, in addition to the reference, such as viruses: plain or compressed FASTA.
@@ -136,20 +137,21 @@ pub(crate) struct Args {
     /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a
     /// tabix index makes it fast. Alleles that are common in the population need more evidence against a germline
     /// origin, alleles that are not listed need less. Needed in practice without --normal; also useful if the normal
-    /// has a depth below 15x
+    /// has a depth below 15x. Needs --reference
     #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
     known: Option<PathBuf>,
-    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the reference. The
-    /// VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and protein changes
+    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the
+    /// reference. The VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and
+    /// protein changes. Needs --reference
     #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
     gff: Option<PathBuf>,
     /// Mutational signatures: the tab-separated file of COSMIC for your reference (a row for each context such as
     /// `A[C>A]A`, a column for each signature). The report and summary.json then have the share of the SNVs that each
-    /// signature explains. Signatures are fitted only from 500 SNVs on
+    /// signature explains. Signatures are fitted only from 500 SNVs on. Needs --reference
     #[arg(long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     signatures: Option<PathBuf>,
     /// Target intervals of an exome or a panel of genes: BED or a Picard interval list, plain or compressed. Calls
-    /// outside the targets and their padding are not written. The depth of each target is reported
+    /// outside the targets and their padding are not written. The depth of each target is reported. Needs --reference
     #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     targets: Option<PathBuf>,
     /// Number of bases by which each target is extended on both sides [default: 100, which is usual for interval
@@ -167,9 +169,9 @@ pub(crate) struct Args {
     /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
-    /// Count what the process uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults, disk
-    /// access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they are
-    /// logged at the end and written to summary.json
+    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
+    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
+    /// of other NUMA nodes. The counts are logged at the end and written to summary.json
     #[arg(long, conflicts_with = "plan", help_heading = "Output")]
     counters: bool,
     /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
@@ -186,8 +188,9 @@ pub(crate) struct Args {
 
     /// Write the results although a warning withholds them: wrong or incomplete reference, CRAM made with another
     /// reference, two people, tumour and normal swapped, another species, a sample with a depth below 4, or reads
-    /// shorter than 30 bases on average. With --resume, finished units are not computed again. The warning is then in
-    /// the VCF header, summary.json and report. Without --force the exit code is 1 in these cases
+    /// shorter than 30 bases on average. The warning is then in the VCF header, summary.json and report. Without
+    /// --force the exit code is 1 in these cases. After a run that withheld its results, add --resume too, so that
+    /// finished units are not computed again. Not with --strict
     #[arg(long, help_heading = "Output")]
     force: bool,
     /// Treat every warning about the inputs or the result as an error: no results are written and the exit code is 1
@@ -227,7 +230,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     fpga: fpga::FpgaOptions,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
-    /// again. Inputs and parameters must be the same
+    /// again. The version of genuma, the reads, the reference, other inputs and options that change the calls must be
+    /// the same; --threads, --memory and --scratch may change
     #[arg(long, help_heading = "Resources")]
     resume: bool,
     /// Do not call: print the time, memory and disk space that this call will need (for input sizes instead of files
@@ -238,8 +242,8 @@ pub(crate) struct Args {
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
     /// --bedpe and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
-    /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task
-    /// [default: 4 threads, or all CPUs if there are fewer; 16G]
+    /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task:
+    /// 4 threads (all CPUs if there are fewer) and 16G unless given
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of

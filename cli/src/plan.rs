@@ -39,8 +39,8 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 /// are called, and no file is written except that of --json.
 ///
 /// Times and memory are calculated from the number of bases and from rates, such as CPU seconds per
-/// Gbase. The rates were measured on the machine of genuma's authors or, more accurately, in earlier
-/// runs on your machine (--from).
+/// Gbase. The rates were measured on the machine of genuma's authors. With --from they come from
+/// earlier runs on your machine, which makes the prediction more accurate.
 ///
 /// Exit code 0: the call fits in memory and disk space. 1: it does not.
 #[derive(Debug, clap::Args)]

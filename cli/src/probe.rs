@@ -72,8 +72,8 @@ pub(crate) struct Args {
     /// policy and each CPU, and shows on which NUMA nodes and CPUs the kernel put memory and threads
     #[arg(long, conflicts_with_all = ["quick", "from", "out"])]
     placement: bool,
-    /// Measure although other programs use the machine. The profile is then marked, and `genuma machine advise` refuses it
-    /// without --force
+    /// Measure although other programs use the machine. The profile then notes this: `genuma machine advise` refuses it
+    /// without --force, and `genuma align` and `genuma run` use it with a warning
     #[arg(long, conflicts_with_all = ["from", "placement"])]
     force: bool,
     /// Print JSON instead of a summary

@@ -63,9 +63,9 @@ use outcome::RunOutcome;
 pub(crate) struct Args {
     /// Number of aligner instances, and the NUMA nodes of their memory. auto chooses a strategy for this machine. One
     /// instance: default (the plain command), local (memory on the node of the thread that uses it first), interleave
-    /// (spread evenly over all nodes), weighted (spread by the kernel's weights of the nodes), bind (only on the nodes
-    /// that the instance may use). Several instances, each with its own CPUs and nodes, have their number in front:
-    /// 4xbind means four instances with bind
+    /// (spread evenly over all nodes), weighted (spread by the kernel's weights of the nodes), bind (only on the
+    /// instance's nodes: those of its CPUs; with one instance all nodes that this process may use). Several instances,
+    /// each with its own CPUs and nodes, have their number in front: 4xbind means four instances with bind
     #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Method")]
     strategy: String,
 
@@ -82,9 +82,9 @@ pub(crate) struct Args {
     /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Count what each instance uses: CPU time, memory and its nodes, context switches, CPU migrations, page faults,
-    /// disk access; and cycles, instructions, cache misses and remote loads where the system permits perf events; they
-    /// are logged at the end and written to --json
+    /// Count what each instance uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page
+    /// faults, disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads
+    /// from memory of other NUMA nodes. The counts are logged at the end and written to --json
     #[arg(long, help_heading = "Output")]
     counters: bool,
 

@@ -95,7 +95,8 @@ pub(crate) struct CombineArgs {
     /// Ignore counts above this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "max-input", alias = "most", value_name = "N", value_parser = value_parser!(u32).range(1..))]
     max_input_count: Option<u32>,
-    /// Names of the result's samples, in the order of the tables, separated by commas
+    /// Names of the result's samples, one for each, separated by commas. The result has the samples of the first table;
+    /// with --counts columns those of all tables, in the order of the tables; with --counts samples one
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     names: Vec<String>,
     #[command(flatten)]
@@ -231,7 +232,7 @@ impl CombineArgs {
         let first = &tables[0].note;
         let mut note = TableNote::for_counted_table(first.k, min_count, first.min_base_quality, samples);
         note.made = Some(describe_derivation(&tables, operation, counts));
-        warn_about_differences(&tables);
+        warn_about_differences(&tables, operation, counts);
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
 
@@ -436,8 +437,8 @@ fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: Co
     TableDerivation { operation: operation.subcommand_name().to_owned(), counts, tables: tables.len() as u64, samples }
 }
 
-/// Warns if tables were made with different parameters, or if only some of them are panels of normals.
-fn warn_about_differences(tables: &[OpenTable]) {
+/// Warns if tables were made with different parameters, or if counts of a panel of normals are combined with others.
+fn warn_about_differences(tables: &[OpenTable], operation: SetOperation, counts: CountMode) {
     let first = &tables[0];
     type Setting = (&'static str, fn(&TableNote) -> u64);
     let limits: [Setting; 2] = [
@@ -454,12 +455,15 @@ fn warn_about_differences(tables: &[OpenTable]) {
             );
         }
     }
+    if !operation.combines_counts(counts) {
+        return;
+    }
     let is_panel = |table: &&OpenTable| table.note.num_panel_samples().is_some();
     if let (Some(panel), Some(other)) = (tables.iter().find(is_panel), tables.iter().find(|table| !is_panel(table))) {
         let (panel, other) = (panel.scan.path().display(), other.scan.path().display());
         warn!(
-            "{panel} is a panel of normals, which counts samples, but {other} counts occurrences of k-mers: do not combine these \
-             counts; use --counts columns (for subtract: --counts first)"
+            "{panel} counts samples (panel of normals), but {other} counts occurrences of k-mers, so the combined \
+             counts in the result have no meaning; repeat with --counts columns (subtract: --counts first)"
         );
     }
 }

@@ -33,9 +33,11 @@ pub(super) fn find_header_reference_mismatches(
         if let Some(difference) = find_difference(&header, &mut sums) {
             let withholds_results = header.needs_reference;
             let advice = if withholds_results {
-                "give the reference that the file was made with (--reference), or reads from this genome"
+                "the bases of a CRAM file cannot be decoded correctly with another reference: give the one that the \
+                 file was made with (--reference), or the same reads as FASTQ or BAM"
             } else {
-                "alignments are not used, so the calls are right if the reads are of this genome; check that they are"
+                "alignments in the file are not used, so another build of the same genome does no harm; check that \
+                 the reads are of the species of the reference"
             };
             let message = format!(
                 "{}: was made with another reference than {}: {difference}; {advice}",

@@ -51,6 +51,17 @@ impl SetOperation {
         }
     }
 
+    /// Returns whether the result has counts that depend on several tables, or, for different k-mers, on different
+    /// tables.
+    pub(crate) fn combines_counts(self, counts: CountMode) -> bool {
+        match counts {
+            CountMode::Columns => false,
+            // A union has counts of the first or last table that has the k-mer.
+            CountMode::First | CountMode::Last => self == SetOperation::Union,
+            _ => true,
+        }
+    }
+
     /// Returns the help of a value of `--counts`, if that of [`CountMode`] does not fit this operation.
     fn describe_counts(self, counts: CountMode) -> Option<&'static str> {
         match (self, counts) {
@@ -74,8 +85,14 @@ impl SetOperation {
             })
         });
         let parser = PossibleValuesParser::new(values).try_map(|name| CountMode::from_str(&name, false));
+        let modes_for_any_samples = match self {
+            SetOperation::Intersect => "samples, columns or first",
+            SetOperation::Subtract => "first",
+            SetOperation::Union | SetOperation::Filter => "samples or columns",
+        };
         counts.value_parser(parser).help(format!(
-            "How the counts of the tables are combined, sample by sample if the tables have several samples [default: {}]",
+            "How the counts of the tables are combined. Tables with several samples are combined sample by sample and \
+             must have the same samples in the same order (not for --counts {modes_for_any_samples}) [default: {}]",
             self.default_count_mode().count_mode_name()
         ))
     }

@@ -9,8 +9,16 @@ const HARD_CLIPPED: &str = "hard-clipped reads without their clipped bases";
 const WITHOUT_BASES: &str = "reads without bases";
 const SHORTER_THAN_STRUCTURE: &str = "reads shorter than their read structure, left out with their mates";
 /// Beginnings of the descriptions of reads that are incomplete (see
-/// [`RecordCounts::describe_skipped_and_missing_counts`]).
-pub const INCOMPLETE_READ_DESCRIPTIONS: [&str; 4] = [MATE_MISSING, HARD_CLIPPED, WITHOUT_BASES, SHORTER_THAN_STRUCTURE];
+/// [`RecordCounts::describe_skipped_and_missing_counts`]), each with advice for a warning.
+pub const INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE: [(&str, &str); 4] = [
+    (MATE_MISSING, "check that its files have all reads of the sample"),
+    (
+        HARD_CLIPPED,
+        "their clipped bases are not in the file and cannot support variants. Use the original FASTQ or BAM files",
+    ),
+    (WITHOUT_BASES, "these reads contribute nothing. Use the original FASTQ or BAM files"),
+    (SHORTER_THAN_STRUCTURE, "check that --umi (for the normal --normal-umi) describes these reads"),
+];
 
 /// Numbers of the records of a file or lane, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -109,7 +109,10 @@ pub enum SplitObstacle {
     EqualNames,
     /// The read names at a cut of the first file are not found in the second file, or consecutive reads of an
     /// interleaved file are not mates.
-    #[error("the mates of the reads where it would be divided are not in the same order, or too far away")]
+    #[error(
+        "no matching mates were found near the place where it would be divided: check that read 1 and read 2 are in \
+         the same order (in two files, or alternating in an interleaved file)"
+    )]
     MatesNotFound,
 }
 

@@ -2,7 +2,7 @@
 //! withhold the results unless the user requests them.
 
 use genuma_pair::identity::{IdentityResult, Relation};
-use genuma_reads::{INCOMPLETE_READ_DESCRIPTIONS, NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::{INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
@@ -128,10 +128,11 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
 /// Returns a warning for each kind of incomplete reads of each sample. The ledger has them, also of a distributed call.
 fn find_incomplete_reads(ledger: &Ledger) -> Vec<ResultWarning> {
     let warn = |line: &LedgerLine| {
-        let start = INCOMPLETE_READ_DESCRIPTIONS.iter().find_map(|what| line.description.find(what))?;
+        let (start, advice) = INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE
+            .iter()
+            .find_map(|&(what, advice)| Some((line.description.find(what)?, advice)))?;
         let (sample, what) = line.description.split_at(start);
-        let message =
-            format!("{sample}{} {what}: check that its files have all reads of the sample, with all bases", line.count);
+        let message = format!("{sample}{} {what}: {advice}", line.count);
         Some(ResultWarning::new(WarningTopic::IncompleteReads, message))
     };
     ledger.lines.iter().filter(|line| line.skipped).filter_map(warn).collect()
@@ -271,7 +272,7 @@ fn find_two_people(
     };
     let message = match genotype_mismatch_share {
         Some(share) => describe_genotype_mismatches(share, are_same),
-        None => describe_genetic_distance(identities),
+        None => describe_genetic_distance(identities, withholds_results),
     };
     Some(ResultWarning { topic: WarningTopic::TwoPeople, withholds_results, message })
 }
@@ -293,8 +294,9 @@ fn describe_genotype_mismatches(share: f64, are_same: bool) -> String {
     )
 }
 
-/// Text of the warning if the identity test shows two people and genotype mismatches are not frequent.
-fn describe_genetic_distance(identities: &[(String, IdentityResult)]) -> String {
+/// Text of the warning if the identity test shows two people and genotype mismatches are not frequent. `are_unrelated`:
+/// whether it shows unrelated people.
+fn describe_genetic_distance(identities: &[(String, IdentityResult)], are_unrelated: bool) -> String {
     let distances = identities.iter().filter(|(_, identity)| !identity.may_be_same_person());
     let found = distances.filter_map(|(name, identity)| Some((name, identity.genetic_distance?.value)));
     let found = match found.max_by(|a, b| a.1.total_cmp(&b.1)) {
@@ -304,9 +306,13 @@ fn describe_genetic_distance(identities: &[(String, IdentityResult)]) -> String 
         ),
         None => "normal and tumour have different alleles at many sites".to_owned(),
     };
+    let other_causes = match are_unrelated {
+        true => "",
+        false => "Captures, amplicons and tumours with very many changes can look the same. ",
+    };
     format!(
-        "{found}, so the samples seem to come from two people and most calls are germline differences. Check for a \
-         sample swap (`genuma check`)"
+        "{found}, so the samples seem to come from two people and most calls are germline differences. {other_causes}\
+         Check for a sample swap (`genuma check`)"
     )
 }
 
@@ -344,8 +350,8 @@ fn find_exchanged_samples(finished: &FinishedCall) -> Option<ResultWarning> {
             )
         };
         let message = format!(
-            "{found}: files of tumour and normal are probably swapped. Check --tumor and --normal; after a swap, \
-             somatic changes are not called"
+            "{found}: files of tumour and normal are probably swapped, in which case these calls are not the somatic \
+             changes of the tumour. Check --tumor and --normal, and exchange them if needed"
         );
         (has_changes || seems_exchanged).then(|| ResultWarning {
             topic: WarningTopic::ExchangedSamples,

@@ -76,9 +76,11 @@ fn derive_facts(sketch: &ParsedCommand) -> Result<InvocationFacts, Error> {
         _ if sketch.has_option("-at") => {
             Determinism::Nondeterministic("-at: times are written into records".to_owned())
         }
-        _ if sketch.has_option("-ins") => {
-            Determinism::Nondeterministic("-ins: spacing is estimated as reads go by".to_owned())
-        }
+        _ if sketch.has_option("-ins") => Determinism::Nondeterministic(
+            "-ins: SNAP estimates the insert size from the reads that it has aligned so far, and each instance \
+                 aligns other reads"
+                .to_owned(),
+        ),
         ThreadSetting::Given(1) => Determinism::Exact,
         _ => Determinism::Unordered,
     };
