@@ -115,8 +115,8 @@ pub(crate) struct Args {
     /// Length of the longest structural variant in bp (a quarter of the longest contig if that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
-    /// Share of the tumour cells in each subclone, such as 0.3,0.2; no cell is in two subclones, and the sum is at most
-    /// 1. A single whole number N means N subclones of share 1/(N+1); the same share of cells has only the variants of
+    /// Share of the tumour cells in each subclone, such as 0.3,0.2; no cell is in two subclones, and the sum is at
+    /// most 1. A single whole number N means N subclones of share 1/(N+1); the same share of cells has only the variants of
     /// the founder clone, which all tumour cells have. Somatic variants are divided evenly among founder clone and
     /// subclones. A subclone of share 0 is absent from this sample [default: no subclones]
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Somatic variants")]
