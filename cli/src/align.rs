@@ -85,7 +85,8 @@ impl From<IndexPlacement> for IndexPlacementRequest {
 /// Reads are FASTQ or FASTA, plain or compressed; `-` is standard input. One file is a lane of single reads. Two files
 /// are read 1 and read 2 of a lane, four files those of two lanes, and so on. A BAM, CRAM, CBQ, VBQ or BQ file is a
 /// lane of its own: its reads are restored as they were sequenced and mates are joined, in whatever order the file has
-/// them. The reads of one lane do not influence those of another.
+/// them. Each lane is aligned as if it were the only one; only --mark-duplicates compares the reads of several lanes,
+/// those of one library.
 ///
 /// Index the reference once with `genuma index`. The same reads give the same records, whatever the number of
 /// threads, the memory and the placement.
@@ -140,7 +141,8 @@ pub(crate) struct Args {
     /// Version of CRAM for -o x.cram, as in `samtools view -O cram,version=3.1` [default: 3.0]
     #[arg(long, value_enum, value_name = "VERSION", help_heading = "Output")]
     cram_version: Option<CramVersionArg>,
-    /// Mark duplicates, among the reads of one library (LB of the read group); needs -o x.bam or x.cram
+    /// Mark duplicates, among the reads of one library (LB of the read group). All reads without LB count as one
+    /// library: give LB with -R if there are several. Needs -o x.bam or x.cram
     #[arg(long, help_heading = "Output")]
     mark_duplicates: bool,
     /// Also write statistics, times and memory placement as JSON
@@ -360,11 +362,12 @@ impl Args {
                 "--tags is for reads of BAM or CRAM files: BINSEQ has no tags, and -C copies those in FASTQ headers";
             return Err(UsageError(reason.to_owned()).into());
         }
-        if lanes_with_tags < lanes.len() {
+        let (num_lanes, num_without_tags) = (lanes.len(), lanes.len() - lanes_with_tags);
+        if num_without_tags > 0 {
             warn!(
-                "{} of {} lanes are FASTQ or BINSEQ files, which have no tags: --tags has no effect on their records",
-                lanes.len() - lanes_with_tags,
-                lanes.len()
+                "{num_without_tags} of {num_lanes} lanes are FASTQ or BINSEQ files, which have no tags, so \
+                 their records get none by --tags: for FASTQ with SAM tags in its headers add -C, else give these \
+                 reads as BAM or CRAM"
             );
         }
         Ok(Some(Arc::new(tags)))
@@ -525,11 +528,8 @@ impl AlignRun<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             AlignmentOutput::Bam(path) => {
-                let file = BamFileWriter::create(
-                    path,
-                    SortedFileHeader::from_sam_header(header)?,
-                    CompressionLevel::default(),
-                )?;
+                let header_of_file = SortedFileHeader::from_sam_header(header)?;
+                let file = BamFileWriter::create(path, header_of_file, CompressionLevel::default())?;
                 self.align_and_sort(workers, reads, header, |sorter| sorter.write_bam(file, set))?
             }
             AlignmentOutput::Cram(path) => {

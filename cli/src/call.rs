@@ -235,7 +235,8 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Resources")]
     resume: bool,
     /// Do not call: print the time, memory and disk space that this call will need (for input sizes instead of files
-    /// see `genuma plan`). The exit code is 1 if the call does not fit
+    /// see `genuma plan`). The exit code is 1 if the call does not fit in the memory of --memory, or --scratch is far
+    /// too small (see `genuma plan`)
     #[arg(long, conflicts_with_all = ["plan", "resume"], help_heading = "Resources")]
     pub(crate) dry_run: bool,
 
@@ -243,7 +244,8 @@ pub(crate) struct Args {
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
     /// --bedpe and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
     /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task:
-    /// 4 threads (all CPUs if there are fewer) and 16G unless given
+    /// 4 threads (all CPUs if there are fewer) and 16G unless given. --force and --strict then apply only to the checks
+    /// of the inputs; give them to `finish` again
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of
@@ -366,10 +368,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             log_result(outcome, &args.out, start);
         }
         Err(error) if work.close_keeping_resumable_files() => {
-            let hint = match error.is::<ResultsWithheldError>() {
-                true => folder::format_withheld_results_hint(&job.store.work_folder),
-                false => folder::format_resume_hint(&job.store.work_folder),
+            let format_hint = match error.downcast_ref::<ResultsWithheldError>() {
+                Some(ResultsWithheldError::Meaningless(_)) => folder::format_withheld_results_hint,
+                Some(ResultsWithheldError::Strict(_)) => folder::format_strict_hint,
+                None => folder::format_resume_hint,
             };
+            let hint = format_hint(&job.store.work_folder);
             warn!("{hint}");
         }
         Err(_) => {}

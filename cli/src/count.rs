@@ -59,7 +59,8 @@ const MEMORY_PER_FILE_BYTES: u64 = 1 << 20;
     The table and the k-mer spectrum of one sample:\n    \
     genuma kmers count -k 31 --memory 8G S_1.fq.gz S_2.fq.gz -o S.gkt --histogram S.hist\n  \
     Tumour and normal jointly; k-mers that do not fit in memory are spilled to a fast disk:\n    \
-    genuma kmers count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz --normal N_*.fq.gz -o pair.gkt\n  \
+    genuma kmers count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz \\\n      \
+    --normal N_*.fq.gz -o pair.gkt\n  \
     A trio:\n    \
     genuma kmers count --sample mother=M_1.fq.gz,M_2.fq.gz --sample father=F_1.fq.gz,F_2.fq.gz \\\n      \
     --sample child=C_1.fq.gz,C_2.fq.gz -o trio.gkt\n  \

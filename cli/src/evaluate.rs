@@ -13,13 +13,14 @@ use crate::{json_file, logging};
 /// Compare calls with the true variants, and report recall and precision.
 ///
 /// SNVs match if position and allele are the same. Indels of 1-49 bp match if they insert or delete the same number of
-/// bases and their left-aligned positions are at most 25 bp apart; the bases may differ. Complex replacements are split
-/// into substitutions and indels before they are compared, in truth and calls alike. With --reference, groups of nearby
-/// variants also match if they result in the same sequence. Structural variants, written as sequence, symbolic alleles
-/// or breakends, match if both ends of the adjacency are within 50 bp; insertions match if their positions are within
-/// 50 bp and their lengths within 20%. Calls whose FILTER is neither PASS nor `.` are ignored, but listed if they would
-/// have matched. Calls that `genuma call` made without a reference are first placed on --reference by the sequence of
-/// their contigs; those that cannot be placed are counted separately.
+/// bases and their positions are at most 25 bp apart, left-aligned with --reference and as written without it; the
+/// bases may differ. Complex replacements are split into substitutions and indels before they are compared, in truth
+/// and calls alike. With --reference, groups of nearby variants also match if they result in the same sequence.
+/// Structural variants, written as sequence, symbolic alleles or breakends, match if both ends of the adjacency are
+/// within 50 bp; insertions match if their positions are within 50 bp and their lengths within 20%. Calls whose FILTER
+/// is neither PASS nor `.` are ignored, but listed if they would have matched. Calls that `genuma call` made without a
+/// reference are first placed on --reference by the sequence of their contigs; those that cannot be placed are counted
+/// separately.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma bench evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \

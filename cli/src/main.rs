@@ -65,9 +65,9 @@ use genuma_work::signals;
     genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz \\\n    \
       --reference pair/genome.fa -o calls\n  \
     genuma bench evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
-    Exit codes: 0 success; 1 failure, results withheld, or a call that does not fit (`plan`, `call --dry-run`); 2 \
-    wrong usage; 129, 130, 143 interrupted by a signal. `genuma run` passes on the exit code of a program that it does \
-    not know."
+    Exit codes: 0 success; 1 failure, results withheld, or a forecast that the call does not fit in its memory \
+    (`plan`, `call --dry-run`); 2 wrong usage; 129, 130, 143 interrupted by a signal. `genuma run` passes on the exit \
+    code of a program that it does not know."
 )]
 struct Cli {
     #[command(subcommand)]

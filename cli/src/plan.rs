@@ -31,7 +31,8 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 /// Predict the resources of a call: time, memory, disk space, energy, cost.
 ///
 /// Give reads and reference as for `genuma call`, or only the sizes of genome and samples (--genome,
-/// --depth). Options of `call` that are not listed here do not change the forecast; leave them out.
+/// --depth). The other options of `call` are not accepted here, and the forecast ignores what they
+/// cost; --why, for example, adds one pass over the reads.
 ///
 /// Prints CPU time, wall-clock time, memory, bytes read and bytes written for each unit (stage) of the
 /// call, the number of partitions of the k-mers (each partition needs one pass over the reads; later
@@ -42,7 +43,9 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 /// Gbase. The rates were measured on the machine of genuma's authors. With --from they come from
 /// earlier runs on your machine, which makes the prediction more accurate.
 ///
-/// Exit code 0: the call fits in memory and disk space. 1: it does not.
+/// Exit code 0: the call fits in the memory of --memory. 1: it does not, or --scratch is so small that
+/// counting would need more than 4096 passes over the reads. Otherwise too little disk space only makes
+/// the call slower.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Predict the resources of a call",

@@ -109,7 +109,9 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let load = machine_load::describe_current_load(Path::new("/"), topology.cpus.len());
     match &load {
         Some(load) if force => warn!(
-            "other programs use the machine ({load}): latencies will be too high and bandwidths too low, and the profile is marked"
+            "other programs use the machine ({load}): latencies will be too high and bandwidths too low. The profile \
+             notes this: `genuma machine advise` accepts it only with --force, and `genuma align` and `genuma run` \
+             warn. Measure again when the machine is idle"
         ),
         Some(load) => bail!(
             "other programs use the machine ({load}), so its memory cannot be measured: wait until it is idle, or give --force"
@@ -137,7 +139,11 @@ fn measure_machine(quick: bool, force: bool) -> anyhow::Result<MachineProfile> {
     let mut profile = measure_profile(machine, &plan, &mut native, watch)?;
     profile.load = load.or_else(|| {
         let load = pressure.describe_load_since_start()?;
-        warn!("other programs used the machine meanwhile ({load}), so the profile is marked: measure again when it is idle");
+        warn!(
+            "other programs used the machine during the measurement ({load}), so latencies may be too high and \
+             bandwidths too low. The profile notes this, and `genuma machine advise` accepts it only with --force: \
+             measure again when the machine is idle"
+        );
         Some(load)
     });
     let (devices, missing) = measure_devices();

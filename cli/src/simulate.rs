@@ -17,10 +17,11 @@ use crate::{command_line, logging, size_format};
 
 /// Simulate tumour and normal reads with known somatic variants.
 ///
-/// Writes into the output folder: genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz,
-/// normal_2.fq.gz, truth.vcf (somatic variants), germline.vcf, truth.bedpe (breakpoints) and simulate.json. Some
-/// options add repeats.bed (--genome-like), targets.bed (capture), primers.bed (amplicons), tables of molecules (--umi), foreign.vcf (reads of
-/// another person) and recurrent.vcf (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
+/// Writes into the output folder: genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz,
+/// truth.vcf (somatic variants), germline.vcf, truth.bedpe (breakpoints) and simulate.json. Some options add
+/// repeats.bed (--genome-like), targets.bed (capture), primers.bed (amplicons), tables of molecules (--umi),
+/// foreign.vcf (germline variants of the other person: --foreign-tumor, --foreign-normal) and recurrent.vcf
+/// (--recurrent). The same options and seed give the same bytes, whatever the number of threads.
 ///
 /// By default reads have only sequencing errors that agree with their base qualities. --library adds the artefacts of
 /// a kind of real library; each artefact also has an option of its own, which overrides the preset.

@@ -32,7 +32,9 @@ pub(crate) struct Args {
     /// Show the machine of a recording that --record wrote, instead of this one
     #[arg(long, value_name = "RECORDING", conflicts_with = "synthetic")]
     from: Option<PathBuf>,
-    /// Show the machine that this text describes, such as '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node'
+    /// Show the machine that this text describes: '2 nodes x 4 cores, 2 threads, 16 GiB, 1 memory-only node' has 2 NUMA
+    /// nodes, each with 4 cores of 2 hardware threads and 16 GiB, and a node without CPUs with as much memory (more in
+    /// docs/guide/topology.md)
     #[arg(long, value_name = "TEXT")]
     synthetic: Option<String>,
     /// Also record this machine in a text file; the recording has no names of hosts, users or control groups

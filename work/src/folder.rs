@@ -162,6 +162,16 @@ pub fn format_withheld_results_hint(path: &Path) -> String {
     )
 }
 
+/// Returns a message for the user after a run that withheld its results because of `--strict`: which folder keeps the
+/// results of finished units, and how to continue.
+pub fn format_strict_hint(path: &Path) -> String {
+    format!(
+        "the results of finished units are kept in {}: to write these results despite the warnings, run the same \
+         command with --resume and without --strict; or correct the cause and start again",
+        path.display()
+    )
+}
+
 /// Removes the work folder of an interrupted run, if it exists.
 ///
 /// # Errors

@@ -1,18 +1,23 @@
 //! Decides from the warnings on inputs and results whether the results of a call are written.
 
-use anyhow::bail;
 use genuma_somatic::pipeline::FinishedCall;
 use genuma_somatic::result_warnings::{ResultWarning, find_result_warnings};
 
 use crate::logging::num_data_warnings;
 
-/// The results are withheld because of warnings that make them meaningless, whose texts it has.
+/// The results are withheld because of warnings.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "no results are written, because they are probably meaningless: {0}. To write them nevertheless, run again with \
-     --force (`genuma call`: and --resume, which keeps finished units)"
-)]
-pub(crate) struct ResultsWithheldError(String);
+pub(crate) enum ResultsWithheldError {
+    /// The warnings, whose texts it has, make the results meaningless.
+    #[error(
+        "no results are written, because they are probably meaningless: {0}. To write them nevertheless, run again \
+         with --force (`genuma call`: and --resume, which keeps finished units)"
+    )]
+    Meaningless(String),
+    /// With `--strict` every warning withholds the results. It has the whole message.
+    #[error("{0}")]
+    Strict(String),
+}
 
 /// Which warnings prevent the results from being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +69,9 @@ pub(super) fn collect_and_check_warnings(
 pub(super) fn check_no_logged_warnings_if_strict(rule: BlockingWarningRule) -> anyhow::Result<()> {
     match num_data_warnings() {
         1.. if rule == BlockingWarningRule::Strict => {
-            bail!("no results are written because of --strict: see the warnings above (remove the cause, or omit it)")
+            let message =
+                "no results are written because of --strict: see the warnings above (remove the cause, or omit it)";
+            Err(ResultsWithheldError::Strict(message.to_owned()).into())
         }
         _ => Ok(()),
     }
@@ -85,10 +92,11 @@ pub(super) fn check_no_blocking_warnings(warnings: &[ResultWarning], rule: Block
         return Ok(());
     }
     let warnings = withheld.join("; ");
-    match rule {
-        BlockingWarningRule::Strict => {
-            bail!("no results are written because of --strict (omit it, or remove the cause): {warnings}")
-        }
-        _ => Err(ResultsWithheldError(warnings).into()),
-    }
+    let error = match rule {
+        BlockingWarningRule::Strict => ResultsWithheldError::Strict(format!(
+            "no results are written because of --strict (omit it, or remove the cause): {warnings}"
+        )),
+        _ => ResultsWithheldError::Meaningless(warnings),
+    };
+    Err(error.into())
 }

@@ -62,7 +62,10 @@ pub(crate) fn write_distributed_plan(job: &CallJob, request: &PlanRequest<'_>) -
     let num_partitions = request.num_partitions.unwrap_or(shards);
     let sharding = genuma_reads::split_lanes_into_shards(&job.lanes, shards as usize)?;
     for lane in &sharding.under_split_lanes {
-        warn!("{lane}; the calls are the same, but tasks of unequal size take longer");
+        warn!(
+            "{lane}; the calls do not depend on how files are divided, but tasks of unequal size take longer: accept \
+             this, or lower --shards"
+        );
     }
     if let Some(message) = sharding.explain_fewer_shards() {
         warn!("{message}; the calls are the same, but fewer tasks can run at once");

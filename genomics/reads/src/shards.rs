@@ -110,8 +110,8 @@ pub enum SplitObstacle {
     /// The read names at a cut of the first file are not found in the second file, or consecutive reads of an
     /// interleaved file are not mates.
     #[error(
-        "no matching mates were found near the place where it would be divided: check that read 1 and read 2 are in \
-         the same order (in two files, or alternating in an interleaved file)"
+        "read 1 and read 2 do not match near the place where it would be divided: if they are not in the same order \
+         (in two files, or alternating in an interleaved file), correct this before the call"
     )]
     MatesNotFound,
 }
