@@ -224,6 +224,14 @@ fn damage_is_reported() {
         pairs(&[lane(&file, &AlignedOptions::default())], 2).unwrap()
     };
     assert!(read("whole.bam", &whole) == read("no_end.bam", no_end));
+    // The longest reference sequence that the SAM specification allows, and a longer one.
+    let with_sequence_length = |length: u32| {
+        let (mut text, end) = (text.clone(), bam_text(&[]).len());
+        text[end - 4..end].copy_from_slice(&length.to_le_bytes());
+        bgzf(&text)
+    };
+    assert!(read("longest.bam", &with_sequence_length((1 << 31) - 1)) == read("whole.bam", &whole));
+    assert!(message("longer.bam", &with_sequence_length(1 << 31)).contains("a length is too large"));
     for cut in [1, 20] {
         assert!(
             message("a.bam", &no_end[..no_end.len() - cut])

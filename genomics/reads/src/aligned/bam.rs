@@ -23,9 +23,9 @@ const CHUNK_BYTES: usize = 512 << 10;
 const INFLATE_BYTES: usize = 128 << 10;
 /// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
 const MAX_RECORD_BYTES: usize = 512 << 20;
-/// Maximum of each number in a header: sizes in bytes of the text and of names, number of reference sequences, and
-/// their lengths in bases.
-const MAX_HEADER_BYTES: usize = 1 << 30;
+/// Maximum of each number in a header (SAM specification, sections 1.3 and 4.2): sizes in bytes of the text and of names,
+/// number of reference sequences, and their lengths in bases.
+const MAX_HEADER_NUMBER: usize = i32::MAX as usize;
 
 /// A BAM file from which records are read.
 pub(super) struct BamFileReader<M: Deref<Target = ProgressCounters>> {
@@ -91,7 +91,7 @@ impl<M: Deref<Target = ProgressCounters>> BamFileReader<M> {
     fn header_number(&mut self) -> Result<usize, Error> {
         let bytes = self.header_bytes(4)?;
         let number = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
-        if number > MAX_HEADER_BYTES {
+        if number > MAX_HEADER_NUMBER {
             return Err(Error::error_in_file(&self.path, FileFault::Header("a length is too large")));
         }
         Ok(number)
