@@ -331,6 +331,12 @@ pub enum RecordFault {
     /// The CRAM data are damaged; the field is the message of the decoder.
     #[error("damaged CRAM data ({0}): copy or make the file again")]
     CramCorrupt(String),
+    /// The decoder of CRAM stopped: the data are damaged, or have an encoding that it does not know.
+    #[error(
+        "cannot be decoded: the CRAM data are damaged, or of a kind that genuma does not know; if samtools can read the file, \
+         convert it to BAM with samtools view -b"
+    )]
+    CramUndecodable,
     /// A BAM or BINSEQ record violates the specification; the field says how.
     #[error("is damaged ({0}): copy or make the file again")]
     RecordCorrupt(&'static str),

@@ -376,8 +376,7 @@ fn decode_container(
         }
         Ok(())
     });
-    catch_unwind(decoding)
-        .unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::RecordCorrupt("it cannot be decoded"))))
+    catch_unwind(decoding).unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::CramUndecodable)))
 }
 
 /// Appends a tag encoded as in BAM.
