@@ -168,8 +168,7 @@ fn slice_origin(from: &Option<Box<VirtualOffset>>) -> String {
 /// What is wrong with a file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// BAM without the empty block, CRAM without the empty container, or CBQ or VBQ without the bytes that mark the end
-    /// of the file.
+    /// BAM without its final empty block, CRAM without its final empty container, or CBQ or VBQ without its end marker.
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
     MissingEofMarker,
     /// The file has a CRAM version that is not supported.
@@ -331,11 +330,8 @@ pub enum RecordFault {
     /// The CRAM data are damaged; the field is the message of the decoder.
     #[error("damaged CRAM data ({0}): copy or make the file again")]
     CramCorrupt(String),
-    /// The decoder of CRAM stopped: the data are damaged, or have an encoding that it does not know.
-    #[error(
-        "cannot be decoded: the CRAM data are damaged, or of a kind that genuma does not know; if samtools can read the file, \
-         convert it to BAM with samtools view -b"
-    )]
+    /// The CRAM data are damaged, or have an encoding that the decoder does not know.
+    #[error("cannot be decoded: damaged or unknown CRAM data; if samtools can read the file, convert it to BAM")]
     CramUndecodable,
     /// A BAM or BINSEQ record violates the specification; the field says how.
     #[error("is damaged ({0}): copy or make the file again")]
