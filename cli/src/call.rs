@@ -475,6 +475,7 @@ fn check_inputs(
     if !job.samples.has_normal() && job.known.is_none() {
         // Not a warning of the results: the options say so themselves.
         warn!(
+            target: logging::OPTIONS_LOG_TARGET,
             "no normal and no known variants: hardly any call passes, because nearly all variants are germline variants; give \
              population frequencies, such as those of gnomAD, with --known"
         );

@@ -52,6 +52,9 @@ impl Verbosity {
 /// network that fails, and change no result.
 const DATA_LOG_TARGETS: [&str; 5] = ["genuma", "genuma_annotate", "genuma_pair", "genuma_reads", "genuma_somatic"];
 
+/// Target of warnings about the chosen options, which the user knows: `--strict` does not count them.
+pub(crate) const OPTIONS_LOG_TARGET: &str = "options";
+
 static NUM_DATA_WARNINGS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of warnings about inputs and results that were logged so far, also those that `--quiet` hides.
