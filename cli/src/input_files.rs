@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_reads::{Lane, LaneFiles, format_empty_lane_warning, remove_empty_lanes};
+use genuma_reads::{CompressionFormat, Lane, LaneFiles, format_empty_lane_warning, remove_empty_lanes};
 use tracing::warn;
 
 /// Removes lanes without reads and warns of them, unless the sample has no other lane.
@@ -22,11 +22,9 @@ pub(crate) fn leave_out_empty_lanes(lanes: &mut Vec<Lane>) -> anyhow::Result<()>
 
 /// Maximum size in bytes of a file whose whole content is compared: more than the FASTA of any common genome has.
 const MAX_COMPARED_BYTES: u64 = 4 << 30;
-/// First bytes of files of which only pieces are compared, because they are large and one place is like any other:
-/// compressed files (gzip and BAM, bzip2, xz, zstd), CRAM, BINSEQ, and FASTQ. A compressed file whose content changes
-/// hardly keeps its size.
-const SAMPLED_MAGICS: [&[u8]; 9] =
-    [b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"CRAM", b"CBQFILE", b"VSEQ", b"BSEQ", b"@"];
+/// First bytes of files of which only pieces are compared, as of compressed files and BAM, because they are large and one
+/// place is like any other: CRAM, BINSEQ, and FASTQ. A compressed file whose content changes hardly keeps its size.
+const SAMPLED_MAGICS: [&[u8]; 5] = [b"CRAM", b"CBQFILE", b"VSEQ", b"BSEQ", b"@"];
 /// Number and size in bytes of the pieces. Chosen: reading them takes less than a second even from a slow disk.
 const NUM_PIECES: u64 = 64;
 const PIECE_BYTES: usize = 256 << 10;
@@ -152,7 +150,7 @@ fn regular_file_state(path: &Path) -> anyhow::Result<Option<FileState>> {
 }
 
 /// Returns the CRC32 of the content of a file: of [`NUM_PIECES`] pieces if it is longer than [`MAX_COMPARED_BYTES`] or
-/// begins with one of [`SAMPLED_MAGICS`], otherwise of all bytes.
+/// is compressed or begins with one of [`SAMPLED_MAGICS`], otherwise of all bytes.
 fn content_crc(path: &Path) -> anyhow::Result<u32> {
     compute_content_crc(path).with_context(|| format!("{}: cannot read", path.display()))
 }
@@ -162,7 +160,9 @@ fn compute_content_crc(path: &Path) -> io::Result<u32> {
     let bytes = file.metadata()?.len();
     let (mut crc, mut buffer) = (flate2::Crc::new(), vec![0; PIECE_BYTES]);
     let first = file.read_at(&mut buffer, 0)?;
-    let is_sampled = SAMPLED_MAGICS.iter().any(|magic| buffer[..first].starts_with(magic));
+    let head = &buffer[..first];
+    let is_sampled =
+        CompressionFormat::detect(head).is_some() || SAMPLED_MAGICS.iter().any(|magic| head.starts_with(magic));
     if bytes <= MAX_COMPARED_BYTES && !is_sampled {
         let mut file = file;
         loop {

@@ -31,6 +31,8 @@ pub enum CompressionFormat {
 }
 
 impl CompressionFormat {
+    /// Number of bytes at the start of a file that show its format.
+    pub(crate) const MAX_MAGIC_BYTES: usize = 6;
     /// First bytes of a file of each format.
     const MAGICS: [(&[u8], CompressionFormat); 4] = [
         (b"\x1f\x8b", CompressionFormat::Gzip),
@@ -40,7 +42,7 @@ impl CompressionFormat {
     ];
 
     /// Recognises the format of a file by its first bytes; `None` for all others, such as plain text.
-    pub(crate) fn detect(head: &[u8]) -> Option<CompressionFormat> {
+    pub fn detect(head: &[u8]) -> Option<CompressionFormat> {
         // A skippable frame of zstd, with which the files of pzstd begin (RFC 8878, section 3.1.2).
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] = head {
             return Some(CompressionFormat::Zstd);

@@ -24,8 +24,6 @@ const MAX_FILE_SAMPLE_BYTES: u64 = 4 << 20;
 
 /// Bytes per read call.
 const CHUNK_BYTES: usize = 16 << 10;
-/// Bytes at the start of a file that show its compression format.
-const MAX_MAGIC_BYTES: u64 = 6;
 
 /// Estimated number of reads and bases in the files of some lanes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,7 +109,7 @@ const GZIP_BASES_PER_BYTE: u64 = 4;
 /// file.
 fn estimate_reference(path: &Path) -> io::Result<ReadEstimate> {
     let mut head = Vec::new();
-    File::open(path)?.take(MAX_MAGIC_BYTES).read_to_end(&mut head)?;
+    File::open(path)?.take(CompressionFormat::MAX_MAGIC_BYTES as u64).read_to_end(&mut head)?;
     let size = path.metadata()?.len();
     let sequence = if CompressionFormat::detect(&head).is_some() { size * GZIP_BASES_PER_BYTE } else { size };
     let [reads, bases] = reference_reads::estimate_artificial_reads_and_bases(sequence);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Folder, Read, pull};
+use crate::common::{Folder, Read, bzip2, gzip, pull, xz, zstd};
 use genuma_reads::{AlignedInput, AlignedOptions, BatchLimits, CramReference, StreamLane, StreamOptions};
 
 /// Length of each of the two reference sequences.
@@ -392,4 +392,17 @@ fn block_around(cram: &[u8], at: usize) -> (usize, usize) {
         })
     };
     starts.filter_map(|start| Some((start, ends(start)?))).find(|(start, _)| cram[*start] == 0).expect("a block")
+}
+
+#[test]
+fn a_reference_may_be_compressed() {
+    let folder = Folder::new();
+    let text = b">one\nACGTTGCA\nacgt\n>two\nTTTT\n";
+    let plain = folder.write("ref.fa", text);
+    let packed = [("gz", gzip(text)), ("bz2", bzip2(text)), ("xz", xz(text)), ("zst", zstd(text))];
+    let files = packed.map(|(end, packed)| folder.write(&format!("ref.fa.{end}"), packed));
+    for path in [plain].into_iter().chain(files) {
+        let reference = CramReference::new(Some(path.clone()));
+        assert_eq!(reference.read_sequence(b"one", 12).unwrap(), b"ACGTTGCAACGT", "{}", path.display());
+    }
 }

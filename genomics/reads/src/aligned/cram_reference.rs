@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use noodles_fasta::fai;
 use serde::{Deserialize, Serialize};
 
+use crate::compression::CompressionFormat;
 use crate::error::FileFault;
 use crate::fasta::Reference;
 use crate::md5_sum::md5_hex;
@@ -42,12 +43,12 @@ type NamedMd5 = (Vec<u8>, String);
 enum Sequences {
     /// A plain FASTA file with its index, which is read from the `.fai` file or, without one, made in memory.
     Indexed { file: File, index: HashMap<Vec<u8>, fai::Record> },
-    /// Memory: a gzip file has no random access and is read as a whole.
+    /// Memory: a compressed file has no random access and is read as a whole.
     InMemory(HashMap<Vec<u8>, Arc<Vec<u8>>>),
 }
 
 impl CramReference {
-    /// Creates the reference from a FASTA file, plain or gzip, which is opened when it is needed; `None` for no
+    /// Creates the reference from a FASTA file, plain or compressed, which is opened when it is needed; `None` for no
     /// reference.
     pub fn new(path: Option<PathBuf>) -> CramReference {
         CramReference { path, sequences_cache: Arc::default(), checked_md5: Arc::default() }
@@ -123,9 +124,9 @@ impl CramReference {
         }
         let named = name_reference(path);
         let file = File::open(path).map_err(&named)?;
-        let mut head = [0; 2];
+        let mut head = [0; CompressionFormat::MAX_MAGIC_BYTES];
         let n = file.read_at(&mut head, 0).map_err(&named)?;
-        let all = if head[..n] == [0x1f, 0x8b] {
+        let all = if CompressionFormat::detect(&head[..n]).is_some() {
             let reference = Reference::read_fasta_file(path).map_err(|e| io::Error::other(e.to_string()))?;
             let held = reference.contigs.into_iter();
             Sequences::InMemory(held.map(|contig| (contig.name.into_bytes(), Arc::new(contig.seq))).collect())
