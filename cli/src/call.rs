@@ -490,19 +490,18 @@ fn check_inputs(
     };
     blocking_warnings::check_no_blocking_warnings(&warnings, rule)?;
     log_warnings(&warnings);
-    let Some(reference) = reference else {
-        blocking_warnings::check_no_logged_warnings_if_strict(rule)?;
-        return Ok((None, warnings));
-    };
-    if let Some(option) = &job.targets {
-        log_target_counts(option, &option.read_targets(&reference)?);
-    }
-    job.known.as_ref().map_or(Ok(()), |known| known.check_file_start_and_index(&reference))?;
-    if let Some(gff) = &job.gff {
-        log_gene_counts(gff, &gff.read_genes(&reference)?);
+    if let Some(reference) = &reference {
+        if let Some(option) = &job.targets {
+            log_target_counts(option, &option.read_targets(reference)?);
+        }
+        job.known.as_ref().map_or(Ok(()), |known| known.check_file_start_and_index(reference))?;
+        if let Some(gff) = &job.gff {
+            log_gene_counts(gff, &gff.read_genes(reference)?);
+        }
     }
     blocking_warnings::check_no_logged_warnings_if_strict(rule)?;
-    Ok((Some(reference.contigs.iter().map(|c| c.seq.len() as u64).sum()), warnings))
+    let num_bases = reference.map(|reference| reference.contigs.iter().map(|c| c.seq.len() as u64).sum());
+    Ok((num_bases, warnings))
 }
 
 /// Returns a warning for each tumour whose reads have another length than those of the normal. None for reads from
