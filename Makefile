@@ -13,6 +13,11 @@ demo: ## simulate a small tumour and normal pair, call it, score it
 	@scripts/setup.sh build
 	@scripts/demo.sh
 
+# Builds of one run need no data for the next one. Some tests wait for clusters and virtual machines: one thread more
+# than there are CPUs keeps these busy.
+test lint: export CARGO_INCREMENTAL ?= 0
+test: export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + 1)
+
 test: lint ## lint, then run every test
 	@scripts/setup.sh test
 	@scripts/test-peers.sh

@@ -1,16 +1,12 @@
 //! In a virtual machine of four nodes, `genuma align` places its index as requested and its workers on all nodes; the
 //! records do not depend on the placement.
 
-mod common;
-#[path = "../../hardware/machine/tests/guest/mod.rs"]
-mod guest;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{Data, run, text};
-use guest::Guest;
+use crate::common::{Data, run, text};
+use crate::guest::Guest;
 use serde_json::Value;
 
 /// Requested placements, and the placements that result on that machine.
@@ -37,13 +33,13 @@ fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {
 #[test]
 fn the_index_is_where_it_was_asked_to_be() {
     // Two million bases: an index of about a thousand pages.
-    let data = Data::simulate_normal_only("guest", "1");
+    let data = Data::simulate_normal_only("guest", "0.5");
     let genome = data.folder.join("genome.fa");
     let reads = data.write_unpacked_normal();
     run(["index", text(&genome)]).assert_success();
     let here = run(["align", text(&genome), text(&reads[0]), text(&reads[1])]).assert_success().stdout;
     let records: String = here.split_inclusive('\n').filter(|line| !line.starts_with('@')).collect();
-    assert!(records.lines().count() > 10_000);
+    assert!(records.lines().count() > 5_000);
     let expected = data.folder.join("expected.sam");
     fs::write(&expected, records).expect("a file");
 

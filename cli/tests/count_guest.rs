@@ -1,21 +1,17 @@
 //! In a virtual machine of four nodes, `genuma kmers count` keeps its threads on all nodes and the memory of each bin on
 //! its node; the k-mers are the same as on this machine.
 
-mod common;
-#[path = "../../hardware/machine/tests/guest/mod.rs"]
-mod guest;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Data, run};
-use guest::Guest;
+use crate::common::{Data, run};
+use crate::guest::Guest;
 use serde_json::Value;
 
 #[test]
 fn bins_are_on_the_nodes_of_their_threads() {
-    let data = Data::simulate_normal_only("count-guest", "8");
+    let data = Data::simulate_normal_only("count-guest", "3");
     let reads = data.write_unpacked_normal();
     // Text, because the table's filter for absent k-mers depends on the memory.
     let expected = data.folder.join("expected.tsv");

@@ -1,14 +1,12 @@
 //! `genuma kmers count --resume`: a count killed at any time resumes with the same command and gives the same bytes;
 //! damaged files are reported.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{RunOutput, SharedFixture, data, genuma, names, run, scratch};
+use crate::common::{RunOutput, SharedFixture, data, genuma, names, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 const WORK: &str = ".x.gkt.work";

@@ -220,7 +220,8 @@ fn shrunk(command: &str) -> String {
 
 /// Creates a folder with all files that the pages' commands read.
 fn world(folder: &Path) {
-    let data = data();
+    let shallow = [&PATIENT[..], &["--depth-tumor", "12", "--depth-normal", "12"]].concat();
+    let data = Data::simulate("first", &shallow);
     let all = |commands: &str| {
         let (well, said) = shell(folder, commands);
         assert!(well, "{commands}\n{said}");
@@ -251,7 +252,7 @@ fn world(folder: &Path) {
             fs::copy(called().join(file), folder.join(name).join(file)).expect("a copy");
         }
     }
-    let second = Data::simulate("second", &[&PATIENT[..], &["--reads-seed", "8"]].concat());
+    let second = Data::simulate("second", &[&shallow[..], &["--reads-seed", "8"]].concat());
     for (mate, (tumor, normal)) in (1..).zip(second.tumor.iter().zip(&second.normal)) {
         for name in ["B", "J"] {
             copy(tumor, &format!("{name}_{mate}.fq.gz"));

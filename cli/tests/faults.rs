@@ -4,15 +4,13 @@
 //! `make fuzz-faults` runs the long campaign. This build only intercepts calls that go through the C library; calls
 //! of rustix do not (docs/internals/reliability.md).
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use common::{data, genuma, installed, names, scratch, text};
+use crate::common::{data, genuma, installed, names, scratch, text};
 use genuma_faults::campaign_plan::{
     FaultTrial, TrialLimitsPerTestCase, plan_trials_of_test_case, run_trial_with_errors_as_violations, shuffle_trials,
 };

@@ -1,14 +1,12 @@
 //! Runs that are killed, interrupted, resumed or started twice.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use common::{
+use crate::common::{
     Data, RESULTS, assert_private, assert_same, called, data, genuma, genuma_with_open_umask, names, run, scratch, text,
 };
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,32 +1,39 @@
-//! The tests of the binary that may run beside each other, in one test binary: they share the simulated pair and its call.
-//!
-//! Tests that measure, time or interrupt processes, or boot a guest, have binaries of their own (see Cargo.toml).
+//! The tests of the binary, in one test binary: they share the simulated pair and its call, and tests that wait for
+//! clusters, workflows and virtual machines run beside tests that compute.
 
 mod common;
+#[path = "../../hardware/machine/tests/guest/mod.rs"]
+mod guest;
 
 mod accepted;
 mod accuracy;
 mod advise;
+mod advise_guest;
 mod align;
 mod align_faults;
+mod align_guest;
 mod align_valid;
 mod aligned_reads;
 mod assays;
 mod bad_input;
-mod binseq_reads;
 mod benchmarks;
+mod binseq_reads;
 mod check;
 mod count;
+mod count_guest;
+mod count_resume;
 mod dictionary;
 mod dirt;
 mod docs;
 mod events;
-mod genes;
+mod faults;
 mod fpga;
+mod genes;
 mod gpu;
 mod guard;
 mod help;
 mod index_faults;
+mod interruption;
 mod layering;
 mod mistakes;
 mod multiqc;
@@ -34,13 +41,18 @@ mod outputs;
 mod panel;
 mod parts;
 mod plan;
+mod probe;
+mod process;
 mod provenance;
 mod public_cases;
 mod run;
+mod run_faults;
+mod run_guest;
 mod same_bytes;
 mod schema;
 mod several;
 mod signatures;
+mod slurm;
 mod supply;
 mod table;
 mod targets;
@@ -49,3 +61,4 @@ mod track;
 mod tumour_only;
 mod umis;
 mod why;
+mod workflow;

@@ -1,21 +1,17 @@
 //! `genuma machine measure`: the placement check, the page of an earlier profile, and errors.
 
-mod common;
-#[path = "../../hardware/machine/tests/guest/mod.rs"]
-mod guest;
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{genuma, names, run, scratch, text};
+use crate::common::{genuma, names, run, scratch, text};
+use crate::guest::Guest;
 use genuma_machine::topology::{SyntheticMachine, TopologySource};
 use genuma_probe::measure::{UnmeasuredMachineFacts, measure_profile};
 use genuma_probe::plan::{MeasurementPlan, PlanOptions};
 use genuma_probe::profile::TheoreticalBandwidth;
 use genuma_probe::simulated_machine::SimulatedMachine;
-use guest::Guest;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

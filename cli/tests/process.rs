@@ -1,12 +1,10 @@
 //! System resources of a process: standard streams, threads and memory. If they fail, the run reports it in one line,
 //! or continues if only messages are lost. It never panics or dies by a signal.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{RunOutput, installed, names, run, scratch};
+use crate::common::{RunOutput, installed, names, run, scratch};
 
 /// A small pair with an index, in a folder of its own.
 fn pair(name: &str) -> PathBuf {

@@ -1,8 +1,6 @@
 //! `genuma run` with unusable input and with aligners that die: one line that says what and what to do, no files
 //! under final names, no process left behind.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{genuma, gzip, installed, json, names, scratch, text};
+use crate::common::{genuma, gzip, installed, json, names, scratch, text};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A small aligner: it answers each read with an unmapped record, in the order of the reads.

@@ -1,17 +1,13 @@
 //! In a virtual machine of four nodes, `genuma run` puts the index and the threads of each instance where the
 //! strategy says, as the kernel reports; the records are those of the plain run.
 
-mod common;
-#[path = "../../hardware/machine/tests/guest/mod.rs"]
-mod guest;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Data, installed};
+use crate::common::{Data, installed};
+use crate::guest::Guest;
 use genuma_machine::IdSet;
-use guest::Guest;
 use serde_json::Value;
 
 const NODES: usize = 4;

@@ -1,8 +1,6 @@
 //! A distributed call on a real Slurm cluster of three nodes on this machine, submitted by itself, Nextflow and
 //! Snakemake. Nodes are killed meanwhile, and the results are those of one process.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{SharedFixture, assert_same, called, data, fetched, repository, run, scratch, skipped};
+use crate::common::{SharedFixture, assert_same, called, data, fetched, repository, run, scratch, skipped};
 
 /// Results of a call of the shared data with the names of [`samplesheet`] and the table that a workflow writes.
 fn called_by_name() -> &'static Path {

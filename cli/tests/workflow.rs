@@ -1,14 +1,12 @@
 //! Both workflows on the samplesheet of nf-core/sarek: FASTQ of a wrong pair, BAM, and CRAM without a normal. The names of the
 //! sheet are those of the results, and the wrong pair ends only its own branch.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
+use crate::common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
 use genuma_faults::test_inputs::format_test_signature_matrix;
 use serde_json::Value;
 
