@@ -79,7 +79,7 @@ unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_
 /// Bytes of stack that are reserved for the main thread at start.
 const STACK_BYTES: usize = 512 << 10;
 /// Bytes that the kernel maps in addition to the stack that is reserved. Empirical.
-const KERNEL_SLACK_BYTES: u64 = 64 << 10;
+const KERNEL_SLACK_BYTES: u64 = 128 << 10;
 
 /// Reserves stack for the main thread while memory is available; ends the program with an error message if the limit on
 /// memory (`ulimit -v`) leaves too little. The kernel grows this stack on demand, and kills the program with SIGSEGV if
@@ -133,7 +133,8 @@ pub(crate) fn has_memory_option() -> bool {
 
 #[inline(never)]
 fn touch_stack() {
-    std::hint::black_box([0u8; STACK_BYTES]);
+    // By reference: without optimisation a value would be copied, and take the stack twice.
+    std::hint::black_box(&[0u8; STACK_BYTES]);
 }
 
 /// Returns `memory`, the result of an allocation of `bytes` bytes. Ends the program with an error message if the
