@@ -240,6 +240,23 @@ pub fn map_reads<'a>(
             for read in reads {
                 mapped.packed.push_read(read);
             }
+        },
+    );
+    map_packed_reads(view, options, vectors, state, mapped);
+}
+
+/// Finds the placements of packed reads for [`map_reads`]. It has no type parameters, so that it is compiled once and
+/// not in each crate that maps reads.
+fn map_packed_reads(
+    view: &IndexView<'_>,
+    options: &ScoringOptions,
+    vectors: SimdLevel,
+    state: &mut MappingBuffers,
+    mapped: &mut MappedReads,
+) {
+    vectors.run_at_level(
+        #[inline(always)]
+        || {
             for first in (0..mapped.packed.num_reads()).step_by(READS_PER_GROUP) {
                 let last = (first + READS_PER_GROUP).min(mapped.packed.num_reads());
                 state.find_seeds(view, &mapped.packed, first..last);

@@ -152,39 +152,7 @@ pub fn pair_and_report_templates<E>(
     let none = InsertSizeModels::default();
     let job = PairingContext { view, options, inserts: inserts.unwrap_or(&none) };
     let paired = inserts.is_some();
-    vectors.run_at_level(
-        #[inline(always)]
-        || {
-            state.load_reads(mapped);
-            if paired {
-                for pair in 0..mapped.mapping_ranges.len() / 2 {
-                    PairingBuffers::prefetch(&job, mapped, 2 * pair + 4);
-                    state.select_diagonals_near_mate(&job, mapped, 2 * pair);
-                    state.align_pending_if_full(&job, mapped);
-                }
-                state.align_pending(&job, mapped);
-            }
-            let mates = if paired { 2 } else { 1 };
-            for first in (0..mapped.mapping_ranges.len()).step_by(mates) {
-                PairingBuffers::prefetch(&job, mapped, first + 4);
-                if !paired || state.is_unpaired(&job, mapped, first) {
-                    (first..first + mates).for_each(|read| state.search_deferred_lists(&job, mapped, read));
-                    state.align_pending_if_full(&job, mapped);
-                }
-            }
-            state.align_pending(&job, mapped);
-            for read in 0..mapped.mapping_ranges.len() {
-                state.sample_positions(&job, mapped, read);
-            }
-            state.align_gapped(&job, mapped);
-            if paired {
-                for pair in 0..mapped.mapping_ranges.len() / 2 {
-                    state.rescue_mates(&job, mapped, 2 * pair);
-                }
-                state.align_gapped(&job, mapped);
-            }
-        },
-    );
+    complete_placements(&job, vectors, state, mapped, paired);
     state.count_skipped(mapped.mapping_ranges.len());
     if !paired {
         for read in 0..mapped.mapping_ranges.len() {
@@ -198,6 +166,50 @@ pub fn pair_and_report_templates<E>(
         each(mapped, first, &state.reports, proper)?;
     }
     Ok(())
+}
+
+/// Completes the placements of a batch of reads for [`pair_and_report_templates`]. It has no type parameters, so that
+/// it is compiled once and not in each crate that maps reads.
+fn complete_placements(
+    job: &PairingContext<'_>,
+    vectors: SimdLevel,
+    state: &mut PairingBuffers,
+    mapped: &mut MappedReads,
+    paired: bool,
+) {
+    vectors.run_at_level(
+        #[inline(always)]
+        || {
+            state.load_reads(mapped);
+            if paired {
+                for pair in 0..mapped.mapping_ranges.len() / 2 {
+                    PairingBuffers::prefetch(job, mapped, 2 * pair + 4);
+                    state.select_diagonals_near_mate(job, mapped, 2 * pair);
+                    state.align_pending_if_full(job, mapped);
+                }
+                state.align_pending(job, mapped);
+            }
+            let mates = if paired { 2 } else { 1 };
+            for first in (0..mapped.mapping_ranges.len()).step_by(mates) {
+                PairingBuffers::prefetch(job, mapped, first + 4);
+                if !paired || state.is_unpaired(job, mapped, first) {
+                    (first..first + mates).for_each(|read| state.search_deferred_lists(job, mapped, read));
+                    state.align_pending_if_full(job, mapped);
+                }
+            }
+            state.align_pending(job, mapped);
+            for read in 0..mapped.mapping_ranges.len() {
+                state.sample_positions(job, mapped, read);
+            }
+            state.align_gapped(job, mapped);
+            if paired {
+                for pair in 0..mapped.mapping_ranges.len() / 2 {
+                    state.rescue_mates(job, mapped, 2 * pair);
+                }
+                state.align_gapped(job, mapped);
+            }
+        },
+    );
 }
 
 impl PairingBuffers {
