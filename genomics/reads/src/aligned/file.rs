@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
+use super::cram_version::CRAM_MAGIC;
 use super::header::AlignedHeader;
-use super::{bam, cbq, cram, vbq};
+use super::{bam, cbq, vbq};
 use crate::record_counts::{RecordCounts, SharedOnce, SharedRecordCounts};
 
 /// Maximum number of bytes at the start of a file that are read to recognise the format.
@@ -47,7 +48,7 @@ impl AlignedFormat {
     /// Recognises the format by the first bytes: `Some(None)` for another format, `None` if more bytes are needed.
     fn from_head(head: &[u8]) -> Option<Option<AlignedFormat>> {
         const MAGICS: [(&[u8], AlignedFormat); 4] = [
-            (cram::CRAM_MAGIC, AlignedFormat::Cram),
+            (CRAM_MAGIC, AlignedFormat::Cram),
             (cbq::CBQ_MAGIC, AlignedFormat::Cbq),
             (vbq::VBQ_MAGIC, AlignedFormat::Vbq),
             (vbq::BQ_MAGIC, AlignedFormat::Vbq),
