@@ -57,6 +57,7 @@ fn describe_missing_data(file: &str, tally: &RecordCounts) -> Vec<String> {
         tally.mate_missing.describe_with_example_and_count("reads whose mate is not in the file, used without it");
     let (clipped, num_clipped) = tally.hard_clipped.describe_with_example_and_count("reads are hard-clipped");
     let (empty, num_empty) = tally.without_bases.describe_with_example_and_count("reads have no bases, only SEQ `*`");
+    let (plain, num_plain) = tally.without_qualities.describe_with_example_and_count("reads have no qualities");
     let all = [
         (
             num_short,
@@ -78,6 +79,10 @@ fn describe_missing_data(file: &str, tally: &RecordCounts) -> Vec<String> {
             format!(
                 "{file}: {num_empty} of {reads} {empty}, and contribute nothing. Use the original FASTQ or BAM files"
             ),
+        ),
+        (
+            num_plain,
+            format!("{file}: {num_plain} of {reads} {plain}: all their bases are used, whatever the minimum quality"),
         ),
     ];
     all.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect()

@@ -210,6 +210,7 @@ impl Args {
         let options = AlignedOptions {
             pair_mates: false,
             reference: genome,
+            accepts_missing_qualities: true,
             max_slice_bytes: memory_limits::max_cram_slice_bytes_for_budget(self.memory, self.threads),
             ..AlignedOptions::default()
         };

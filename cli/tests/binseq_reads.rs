@@ -210,10 +210,15 @@ fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
     binseq(&path, &[&mates[0], &mates[1]], Made { bits: BitSize::Two, ..VBQ });
     let files = as_files(&folder, &mates);
     assert!(counted(&folder, &[&path]) == counted(&folder, &[&files[0], &files[1]]));
-    // The error where qualities are required.
+    // Counting needs no qualities, and reports the number of such reads once.
     binseq(&path, &[&mates[0], &mates[1]], BQ);
-    let ended = run(["kmers", "count", text(&path), "-o", text(&folder.join("none.tsv"))]);
-    assert!(ended.code == Some(1) && ended.stderr.contains("has no qualities"), "{}", ended.stderr);
+    assert!(counted(&folder, &[&path]) == counted(&folder, &[&files[0], &files[1]]));
+    let high = folder.join("high.tsv");
+    let options = ["--min-base-quality", "60", "-o", text(&high)];
+    let ended = run([&["kmers", "count", text(&path)], &options[..]].concat()).assert_success();
+    let warning = "reads have no qualities (such as 1): all their bases are used, whatever the minimum quality";
+    assert_eq!(ended.stderr.matches(warning).count(), 1, "{}", ended.stderr);
+    assert!(fs::read(&high).expect("a table") == counted(&folder, &[&path]));
 }
 
 /// A file that is damaged in many ways and counted each time.

@@ -17,7 +17,13 @@ mod cram_reference;
 
 mod reference_search_path;
 
+mod cram_version;
+
 mod cram_container;
+
+mod cram_2;
+
+mod cram_header;
 
 mod header;
 

@@ -172,7 +172,7 @@ pub enum FileFault {
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
     MissingEofMarker,
     /// The file has a CRAM version that is not supported.
-    #[error("is CRAM {major}.{minor}, but only 3.0 and 3.1 are supported: convert it with samtools view -C")]
+    #[error("is CRAM {major}.{minor}, but only 2.0 to 3.1 are supported: convert it with samtools view -C")]
     CramVersion {
         /// Major version of the file.
         major: u8,

@@ -37,6 +37,8 @@ pub struct RecordCounts {
     pub hard_clipped: CountWithExample,
     /// Reads without bases, whose SEQ is `*` in SAM.
     pub without_bases: CountWithExample,
+    /// Reads without qualities, whose bases are used as if they had the highest quality.
+    pub without_qualities: CountWithExample,
     /// Reads whose UMI was taken from the tag RX or MI, or from their bases.
     pub with_umi: u64,
     /// Reads with fewer bases than their read structure has before the template. These reads and their mates lose all
@@ -117,6 +119,7 @@ impl RecordCounts {
             mate_missing: lost,
             hard_clipped: clipped,
             without_bases: empty,
+            without_qualities,
             with_umi,
             shorter_than_structure,
         } = other;
@@ -127,6 +130,7 @@ impl RecordCounts {
         self.mate_missing.add_counts(lost);
         self.hard_clipped.add_counts(clipped);
         self.without_bases.add_counts(empty);
+        self.without_qualities.add_counts(without_qualities);
         self.with_umi += with_umi;
         self.shorter_than_structure.add_counts(shorter_than_structure);
     }

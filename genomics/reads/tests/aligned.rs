@@ -285,6 +285,18 @@ fn damage_is_reported() {
     let (paired, ..) = pulled(&file);
     let read = paired.iter().find(|read| read[2] == b"ACGTA").expect("the read");
     assert!(read[3].is_empty());
+    // The option replaces them, also if the mate is read later.
+    let accepting = AlignedOptions { accepts_missing_qualities: true, ..AlignedOptions::default() };
+    for pair_mates in [true, false] {
+        let lane = lane(&file, &AlignedOptions { pair_mates, ..accepting.clone() });
+        let pairs = pairs(std::slice::from_ref(&lane), 2).expect("reads");
+        let mates = pairs.iter().flat_map(|(_, [one, one_qual, two, two_qual])| [(one, one_qual), (two, two_qual)]);
+        let replaced: Vec<_> = mates.filter(|(_, qual)| qual.contains(&b'~')).collect();
+        assert_eq!(replaced, [(&b"ACGTA".to_vec(), &b"~~~~~".to_vec())]);
+        let counts = lane.record_counts().expect("counts");
+        let found = (counts.without_qualities.num_reads, counts.without_qualities.example_name.as_deref());
+        assert_eq!(found, (1, Some("lane:1")));
+    }
 }
 
 #[test]
@@ -350,8 +362,8 @@ fn cram_gives_the_same_reads_as_bam() {
             assert!(error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again"));
         }
         let mut old = whole.clone();
-        old[4] = 2;
-        assert!(message(old).contains("is CRAM 2."));
+        old[4] = 1;
+        assert!(message(old).contains("is CRAM 1."));
         let mut bad = whole.clone();
         bad[whole.len() / 2] ^= 1;
         let error = message(bad);

@@ -11,8 +11,8 @@ use genuma_reads::{AlignedInput, AlignedOptions, BatchLimits, CramReference, Str
 const CONTIG_BASES: usize = 3000;
 
 /// Options with which samtools writes CRAM: with a reference outside and inside of the file and without, one sequence and
-/// several in a slice, and both versions.
-const LAYOUTS: [&str; 7] = [
+/// several in a slice, and all versions.
+const LAYOUTS: [&str; 11] = [
     "version=3.0",
     "version=3.1",
     "version=3.0,no_ref=1",
@@ -20,15 +20,19 @@ const LAYOUTS: [&str; 7] = [
     "version=3.0,multi_seq_per_slice=1",
     "version=3.0,multi_seq_per_slice=1,no_ref=1",
     "version=3.1,seqs_per_slice=1",
+    "version=2.1",
+    "version=2.1,embed_ref=1",
+    "version=2.1,multi_seq_per_slice=1",
+    "version=2.1,seqs_per_slice=10,slices_per_container=3",
 ];
 
 /// Runs samtools. Its standard error on failure.
-fn samtools(args: &[&str]) -> Result<(), String> {
+pub(super) fn samtools(args: &[&str]) -> Result<(), String> {
     let output = Command::new("samtools").args(args).output().expect("samtools starts");
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-fn is_missing() -> bool {
+pub(super) fn is_missing() -> bool {
     let missing = Command::new("samtools").arg("--version").output().is_err();
     if missing {
         eprintln!("skipped: no samtools");
@@ -36,7 +40,7 @@ fn is_missing() -> bool {
     missing
 }
 
-fn text(path: &Path) -> &str {
+pub(super) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
@@ -51,16 +55,16 @@ fn contig(seed: u64) -> String {
 }
 
 /// A reference of two sequences, and records aligned to them.
-struct Sample {
-    folder: Folder,
-    reference: PathBuf,
+pub(super) struct Sample {
+    pub(super) folder: Folder,
+    pub(super) reference: PathBuf,
     contigs: [String; 2],
-    sam: String,
+    pub(super) sam: String,
     records: usize,
 }
 
 impl Sample {
-    fn new() -> Sample {
+    pub(super) fn new() -> Sample {
         let folder = Folder::new();
         let contigs = [contig(3), contig(4)];
         let reference = folder.write("ref.fa", format!(">c1\n{}\n>c2\n{}\n", contigs[0], contigs[1]));
@@ -70,12 +74,20 @@ impl Sample {
     }
 
     /// Bases of the reference from a position, counted from 1.
-    fn bases(&self, contig: usize, from: usize, length: usize) -> String {
+    pub(super) fn bases(&self, contig: usize, from: usize, length: usize) -> String {
         self.contigs[contig][from - 1..][..length].to_owned()
     }
 
     /// Adds a record with these flags, position, CIGAR, bases and qualities.
-    fn add(&mut self, flags: u16, contig: usize, position: usize, cigar: &str, seq: &str, qual: &str) -> &mut Self {
+    pub(super) fn add(
+        &mut self,
+        flags: u16,
+        contig: usize,
+        position: usize,
+        cigar: &str,
+        seq: &str,
+        qual: &str,
+    ) -> &mut Self {
         self.records += 1;
         let (name, chromosome) =
             (self.records, if flags & 4 != 0 && position == 0 { "*" } else { ["c1", "c2"][contig] });
@@ -84,7 +96,7 @@ impl Sample {
     }
 
     /// Adds ordinary records of both sequences, in turn.
-    fn add_ordinary(&mut self, count: usize) -> &mut Self {
+    pub(super) fn add_ordinary(&mut self, count: usize) -> &mut Self {
         for i in 0..count {
             let mut seq = self.bases(i % 2, 50 + 7 * i, 80);
             if i % 3 == 0 {
@@ -97,14 +109,14 @@ impl Sample {
     }
 
     /// Writes the records as CRAM with options.
-    fn cram(&self, options: &str) -> PathBuf {
+    pub(super) fn cram(&self, options: &str) -> PathBuf {
         let (sam, cram) = (self.folder.write("in.sam", &self.sam), self.folder.path().join("out.cram"));
         let format = format!("cram,{options}");
         samtools(&["view", "-O", &format, "-T", text(&self.reference), "-o", text(&cram), text(&sam)]).expect("CRAM");
         cram
     }
 
-    fn read(&self, file: &Path) -> Result<Vec<Read>, String> {
+    pub(super) fn read(&self, file: &Path) -> Result<Vec<Read>, String> {
         reads(file, Some(&self.reference))
     }
 
@@ -128,7 +140,7 @@ impl Sample {
 }
 
 /// Reads of a file in its order.
-fn reads(file: &Path, reference: Option<&Path>) -> Result<Vec<Read>, String> {
+pub(super) fn reads(file: &Path, reference: Option<&Path>) -> Result<Vec<Read>, String> {
     let reference = CramReference::new(reference.map(Path::to_path_buf));
     let options = AlignedOptions { pair_mates: false, reference, ..AlignedOptions::default() };
     let stream = StreamLane::Aligned(AlignedInput::new(file, options));

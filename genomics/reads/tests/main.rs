@@ -6,6 +6,8 @@ mod aligned;
 mod batches;
 mod binseq;
 mod cram;
+mod cram_2;
+mod cram_header;
 mod faults;
 mod pipes;
 mod reference;

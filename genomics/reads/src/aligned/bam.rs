@@ -10,7 +10,7 @@ use crate::inflate::{Decompressor, FileReadOptions};
 use genuma_work::ProgressCounters;
 
 use super::eof_marker::check_eof_marker_or_last_block;
-use super::header::{self, AlignedHeader, HeaderSequence};
+use super::header::{self, AlignedHeader, HeaderSequence, MAX_HEADER_NUMBER};
 use super::record_buffer::{BAM_FIXED_FIELDS_BYTES, RecordBuffer};
 
 pub(super) const BAM_MAGIC: &[u8] = b"BAM\x01";
@@ -23,9 +23,6 @@ const CHUNK_BYTES: usize = 512 << 10;
 const INFLATE_BYTES: usize = 128 << 10;
 /// Maximum size of a record in bytes. A damaged length is thus detected before it fills the memory.
 const MAX_RECORD_BYTES: usize = 512 << 20;
-/// Maximum of each number in a header (SAM specification, sections 1.3 and 4.2): sizes in bytes of the text and of names,
-/// number of reference sequences, and their lengths in bases.
-const MAX_HEADER_NUMBER: usize = i32::MAX as usize;
 
 /// A BAM file from which records are read.
 pub(super) struct BamFileReader<M: Deref<Target = ProgressCounters>> {

@@ -1,4 +1,4 @@
-//! CRAM 3.0 and 3.1 (CRAM format specification). Each container is decoded by the thread that takes it.
+//! CRAM (CRAM format specifications 2.1 and 3). Each container is decoded by the thread that takes it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -18,8 +18,6 @@ use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
 use noodles_sam::alignment::record::data::field::value::Array;
 use noodles_sam::alignment::record::data::field::{Tag, Value};
-use noodles_sam::header::record::value::map::read_group::tag::{PLATFORM, SAMPLE};
-use noodles_sam::header::record::value::map::reference_sequence::tag::MD5_CHECKSUM;
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::input_file::RawInputFile;
@@ -28,23 +26,19 @@ use crate::tags::{CarriedTags, RecordStrandAndClipping};
 use crate::umi::UmiOrMoleculeId;
 use genuma_work::ProgressCounters;
 
+use super::cram_2::container_to_version_3;
 use super::cram_container::{
     ContainerHeaders, SliceHeader, add_missing_base_and_quality_series, ends_with_whole_container, read_container_bytes,
 };
+use super::cram_header::CramHeader;
 use super::cram_reference::CramReference;
+use super::cram_version::CramVersion;
 use super::eof_marker::check_eof_marker_or_last_block;
-use super::header::{AlignedHeader, HeaderSequence};
+use super::header::AlignedHeader;
 use super::record_buffer::{RecordBuffer, SamFields, flag};
 use super::reference_search_path::ReferenceSearchPath;
 use crate::record_counts::RecordCounts;
 
-/// First bytes of every CRAM file, by which the format is recognised.
-pub(super) const CRAM_MAGIC: &[u8] = b"CRAM";
-/// The empty container at the end of a file (CRAM specification, section 9).
-const EOF_CONTAINER: [u8; 38] = [
-    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0, 1,
-    0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 1, 0x4b,
-];
 /// Number of reference sequences in memory above which all are removed before the next container is decoded.
 const MAX_CACHED_SEQUENCES: usize = 3;
 /// Number of N that follow each reference sequence, for reads that extend beyond its end. Chosen: more than a short
@@ -58,7 +52,8 @@ const DISK_CHUNK_BYTES: usize = 256 << 10;
 /// A CRAM file from which containers are read.
 pub(super) struct CramFileReader<M> {
     path: PathBuf,
-    reader: Reader<BufReader<RawInputFile<M>>>,
+    input: BufReader<RawInputFile<M>>,
+    version: CramVersion,
     context: Arc<DecodeContext>,
     records_read: u64,
     /// Bytes of the container that was read last.
@@ -71,7 +66,9 @@ pub(super) struct CramFileReader<M> {
 
 /// Header of the file and reference, which are needed to decode its containers.
 struct DecodeContext {
-    header: Header,
+    header: AlignedHeader,
+    /// The header for the decoder.
+    decoder_header: Header,
     reference: Repository,
     /// Replaces the reference where records store all their bases, because the decoder requires a reference even then.
     blank_reference: Repository,
@@ -130,22 +127,7 @@ impl fasta::repository::Adapter for BlankAdapter {
 impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     /// Samples, platforms and reference sequences in the header.
     pub(super) fn header(&self) -> AlignedHeader {
-        let groups = self.context.header.read_groups().values();
-        let platforms = groups.clone().map(|group| {
-            let platform = group.other_fields().get(&PLATFORM).map(ToString::to_string);
-            platform.unwrap_or_default().to_ascii_uppercase()
-        });
-        let sequences = self.context.header.reference_sequences().iter().map(|(name, map)| HeaderSequence {
-            name: name.to_string(),
-            length: map.length().get() as u64,
-            md5: map.other_fields().get(&MD5_CHECKSUM).map(ToString::to_string),
-        });
-        AlignedHeader {
-            sample_names: groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect(),
-            platforms: platforms.collect(),
-            sequences: sequences.collect(),
-            needs_reference: true,
-        }
+        self.context.header.clone()
     }
 
     /// Opens a file and reads its header. `max_slice_bytes` is the maximum size in bytes of the decompressed data of a
@@ -161,33 +143,19 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         pipes: Option<&Arc<PipeReader>>,
     ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let mut disk = BufReader::with_capacity(DISK_CHUNK_BYTES, RawInputFile::open(path, None, progress, pipes)?);
-        let head = disk.fill_buf().map_err(unreadable)?;
-        if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
-            && (major != 3 || minor > 1)
-        {
-            return Err(Error::error_in_file(path, FileFault::CramVersion { major, minor }));
-        }
-        let ends_with_marker =
-            check_eof_marker_or_last_block(path, &EOF_CONTAINER, |file| ends_with_whole_container(&file))?;
-        let mut reader = Reader::new(disk);
-        // The decoder may panic on damaged or crafted data.
-        let header = catch_unwind(AssertUnwindSafe(|| reader.read_header()));
-        let header = header.unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into())).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::error_in_file(path, FileFault::Header("the file ends inside the header"))
+        let input = RawInputFile::open(path, None, progress, pipes)?;
+        let mut input = BufReader::with_capacity(DISK_CHUNK_BYTES, input);
+        let version = CramVersion::read(path, &mut input)?;
+        let ends_with_marker = match version.eof_marker() {
+            Some(marker) => {
+                check_eof_marker_or_last_block(path, marker, |file| ends_with_whole_container(&file, version))?
             }
-            io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                Error::error_in_file(path, FileFault::Header("it violates the specification"))
-            }
-            _ => unreadable(e),
-        })?;
-        let sequences = header.reference_sequences().iter();
-        let lengths = sequences.clone().map(|(name, map)| (name.to_vec(), map.length().get())).collect();
-        let sequences = sequences.map(|(name, map)| {
-            let md5 = map.other_fields().get(&MD5_CHECKSUM).map(ToString::to_string);
-            (name.to_vec(), (map.length().get(), md5))
-        });
+            None => false,
+        };
+        let CramHeader { aligned: header, decoder: decoder_header } = CramHeader::read(path, &mut input, version)?;
+        let sequences = header.sequences.iter();
+        let lengths = sequences.clone().map(|one| (one.name.clone().into_bytes(), one.length as usize)).collect();
+        let sequences = sequences.map(|one| (one.name.clone().into_bytes(), (one.length as usize, one.md5.clone())));
         let sequences = sequences.collect();
         let blank_reference = Repository::new(BlankAdapter { lengths });
         let cache = ReferenceSearchPath::from_environment();
@@ -195,8 +163,16 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
         Ok(CramFileReader {
             path: path.into(),
-            reader,
-            context: Arc::new(DecodeContext { header, reference, blank_reference, genome, max_slice_bytes }),
+            input,
+            version,
+            context: Arc::new(DecodeContext {
+                header,
+                decoder_header,
+                reference,
+                blank_reference,
+                genome,
+                max_slice_bytes,
+            }),
             records_read: 0,
             container_bytes: Vec::new(),
             ends_with_marker,
@@ -211,7 +187,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     pub(super) fn read_container(&mut self, packed: &mut Option<EncodedContainer>) -> Result<bool, Error> {
         let (shared, first) = (self.context.clone(), self.records_read + 1);
         if !self.ends_with_marker {
-            let rest = self.reader.get_mut().fill_buf();
+            let rest = self.input.fill_buf();
             if rest.map_err(|source| Error::Read { path: self.path.clone(), source })?.is_empty() {
                 *packed = None;
                 return Ok(false);
@@ -226,11 +202,14 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         });
         let (bytes, max_slice_bytes) = (&mut self.container_bytes, self.context.max_slice_bytes);
         let has_eof_marker = self.has_eof_marker;
-        let read = read_container_bytes(self.reader.get_mut(), bytes).map_err(|e| match e.kind() {
+        let read = read_container_bytes(&mut self.input, self.version, bytes).map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof if has_eof_marker => unfinished_container_error(bytes),
             _ => e,
         });
         let read = read.and_then(|()| {
+            if !self.version.is_version_3() {
+                *bytes = container_to_version_3(bytes)?;
+            }
             *layout = ContainerHeaders::from_container_bytes(bytes, max_slice_bytes)?;
             if let Some(completed) = add_missing_base_and_quality_series(bytes)? {
                 *bytes = completed;
@@ -249,7 +228,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
         })?;
         if bytes == 0 {
             // Read the rest of the input, so that all bytes are counted.
-            let rest = io::copy(self.reader.get_mut(), &mut io::sink());
+            let rest = io::copy(&mut self.input, &mut io::sink());
             rest.map_err(|source| Error::Read { path: self.path.clone(), source })?;
             return Ok(false);
         }
@@ -259,7 +238,7 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
 
     /// Number of bytes of the file that were read ahead and are not in a container yet.
     pub(super) fn num_bytes_read_ahead(&self) -> u64 {
-        self.reader.get_ref().buffer().len() as u64
+        self.input.buffer().len() as u64
     }
 }
 
@@ -330,7 +309,7 @@ fn decode_container(
             let is_shifted = !are_all_stored && layout.increment_qualities(&mut external);
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
-            let records = slice.records(reference, &shared.header, &compression, &core, &external);
+            let records = slice.records(reference, &shared.decoder_header, &compression, &core, &external);
             let records = records.map_err(to_error)?;
             if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
                 shared.check_reference_md5(&records).map_err(to_error)?;
@@ -510,14 +489,15 @@ impl DecodeContext {
     /// A sum differs, or the header has none although the reference is a file.
     fn check_reference_md5(&self, records: &[noodles_cram::Record<'_>]) -> io::Result<()> {
         let mapped = records.iter().filter(|record| record.flags().is_ok_and(|flags| !flags.is_unmapped()));
-        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.header)?.ok());
+        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.decoder_header)?.ok());
         for id in ids.collect::<BTreeSet<_>>() {
-            let Some((name, map)) = self.header.reference_sequences().get_index(id) else { continue };
-            match (map.other_fields().get(&MD5_CHECKSUM), self.genome.path()) {
+            let Some(sequence) = self.header.sequences.get(id) else { continue };
+            let name = &sequence.name;
+            match (&sequence.md5, self.genome.path()) {
                 (Some(expected), _) => {
-                    self.genome.check_sequence_md5(name, map.length().get(), &expected.to_string())?
+                    self.genome.check_sequence_md5(name.as_bytes(), sequence.length as usize, expected)?
                 }
-                (None, Some(_)) => return Err(io::Error::other(FileFault::ReferenceMd5Missing(name.to_string()))),
+                (None, Some(_)) => return Err(io::Error::other(FileFault::ReferenceMd5Missing(name.clone()))),
                 (None, None) => {}
             }
         }

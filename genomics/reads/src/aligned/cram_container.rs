@@ -1,4 +1,4 @@
-//! Layout of CRAM containers (CRAM format specification, sections 7 to 10): reads a container as bytes, and checks the
+//! Layout of CRAM containers (CRAM format specification 3, sections 7 to 10): reads a container as bytes, and checks the
 //! sizes and offsets in its headers before the decoder trusts them. Also reads what the decoder does not provide: the
 //! MD5 sums of reference sequences, and which records store their qualities.
 
@@ -12,16 +12,16 @@ use flate2::bufread::GzDecoder;
 
 use crate::error::FileFault;
 
+use super::cram_version::{CramVersion, FILE_DEFINITION_BYTES};
+
 /// Number of records that any slice may have. A larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
 /// decompressed blocks: a record takes less than a byte only if it has no name, qualities and bases. Chosen.
 const MIN_RECORD_LIMIT: u64 = 1 << 16;
 /// Maximum number of records per byte of the decompressed blocks of a slice.
 const MAX_RECORDS_PER_BYTE: u64 = 8;
 
-/// Number of bytes of a file before its first container: magic, version and identifier.
-const FILE_DEFINITION_BYTES: u64 = 26;
 /// Number of bytes of a container's length.
-const LENGTH_BYTES: usize = 4;
+pub(super) const LENGTH_BYTES: usize = 4;
 /// Number of bytes of a container or block header's CRC32.
 const CRC_BYTES: usize = 4;
 
@@ -65,7 +65,7 @@ enum RecordFlagsEncoding {
 }
 
 /// The error for a container whose headers contradict each other.
-fn invalid(why: impl Into<String>) -> io::Error {
+pub(super) fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
@@ -74,19 +74,23 @@ fn invalid(why: impl Into<String>) -> io::Error {
 ///
 /// # Errors
 /// The input cannot be read, ends inside the container, or states an invalid size.
-pub(super) fn read_container_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let length = read_container_header(input, bytes)?;
+pub(super) fn read_container_bytes(
+    input: &mut impl BufRead,
+    version: CramVersion,
+    bytes: &mut Vec<u8>,
+) -> io::Result<()> {
+    let length = read_container_header(input, version, bytes)?;
     read_exactly(input, length, bytes)
 }
 
 /// Whether a CRAM file ends with a whole container. Reads only the headers of the containers.
-pub(super) fn ends_with_whole_container(file: &File) -> io::Result<bool> {
+pub(super) fn ends_with_whole_container(file: &File, version: CramVersion) -> io::Result<bool> {
     let file_bytes = file.metadata()?.len();
     let mut input = BufReader::new(file);
     input.seek(SeekFrom::Start(FILE_DEFINITION_BYTES))?;
     let (mut header, mut end) = (Vec::new(), FILE_DEFINITION_BYTES);
     while end < file_bytes {
-        match read_container_header(&mut input, &mut header) {
+        match read_container_header(&mut input, version, &mut header) {
             Ok(length) => end += header.len() as u64 + length,
             Err(e) if matches!(e.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
                 return Ok(false);
@@ -99,7 +103,7 @@ pub(super) fn ends_with_whole_container(file: &File) -> io::Result<bool> {
 }
 
 /// Reads the header of the next container into `bytes`. Returns the number of bytes of its blocks.
-fn read_container_header(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
+fn read_container_header(input: &mut impl BufRead, version: CramVersion, bytes: &mut Vec<u8>) -> io::Result<u64> {
     bytes.clear();
     read_exactly(input, LENGTH_BYTES as u64, bytes)?;
     let length = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -108,9 +112,12 @@ fn read_container_header(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::R
     for _ in 0..4 {
         read_itf8_bytes(input, bytes)?;
     }
-    for _ in 0..2 {
+    if version.is_version_3() {
         read_ltf8_bytes(input, bytes)?;
+    } else {
+        read_itf8_bytes(input, bytes)?;
     }
+    read_ltf8_bytes(input, bytes)?;
     read_itf8_bytes(input, bytes)?;
     let num_landmarks = read_itf8_bytes(input, bytes)?;
     if i64::from(num_landmarks) > length as i64 {
@@ -119,12 +126,14 @@ fn read_container_header(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::R
     for _ in 0..num_landmarks {
         read_itf8_bytes(input, bytes)?;
     }
-    read_exactly(input, CRC_BYTES as u64, bytes)?;
+    if version.is_version_3() {
+        read_exactly(input, CRC_BYTES as u64, bytes)?;
+    }
     Ok(length)
 }
 
-/// Appends `length` bytes of the input to `bytes`.
-fn read_exactly(input: &mut impl BufRead, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+/// Appends `length` bytes of the input to `bytes`; of an input that ends before, the bytes that it has.
+pub(super) fn read_exactly(input: &mut impl BufRead, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     let read = input.by_ref().take(length).read_to_end(bytes)?;
     if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
@@ -145,17 +154,17 @@ fn read_ltf8_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<
 }
 
 /// Reads the fields of a header one after the other.
-struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Fields<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
 }
 
 impl<'a> Fields<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Fields { bytes, at: 0 }
     }
 
-    fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
+    pub(super) fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
         let end = self.at.checked_add(length).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or_else(|| invalid("a field or block is longer than its container"))?;
         let taken = &self.bytes[self.at..end];
@@ -163,12 +172,12 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn byte(&mut self) -> io::Result<u8> {
+    pub(super) fn byte(&mut self) -> io::Result<u8> {
         Ok(self.take(1)?[0])
     }
 
     /// Reads an ITF8 number: the number of leading one bits in the first byte is the number of further bytes.
-    fn itf8(&mut self) -> io::Result<i32> {
+    pub(super) fn itf8(&mut self) -> io::Result<i32> {
         let first = self.byte()?;
         let further = first.leading_ones().min(4);
         let mut number = if further == 4 { u32::from(first & 15) } else { u32::from(first) & (0x7f >> further) };
@@ -180,12 +189,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads an ITF8 number that must not be negative.
-    fn size(&mut self) -> io::Result<usize> {
+    pub(super) fn size(&mut self) -> io::Result<usize> {
         let number = self.itf8()?;
         usize::try_from(number).map_err(|_| invalid(format!("a size of {number}")))
     }
 
-    fn skip_ltf8(&mut self) -> io::Result<()> {
+    pub(super) fn skip_ltf8(&mut self) -> io::Result<()> {
         let further = self.byte()?.leading_ones();
         self.take(further as usize).map(drop)
     }
@@ -457,7 +466,7 @@ pub(super) fn add_missing_base_and_quality_series(bytes: &[u8]) -> io::Result<Op
     push_itf8(&mut block, data.len());
     push_itf8(&mut block, data.len());
     block.extend(data);
-    push_crc(&mut block);
+    push_crc(&mut block, 0);
     let length = blocks.len() - old_length + block.len();
     let length = i32::try_from(length).ok().filter(|length| *length < 1 << 28);
     let length = length.ok_or_else(|| invalid("a container of 256 MiB of records without bases"))?;
@@ -466,7 +475,7 @@ pub(super) fn add_missing_base_and_quality_series(bytes: &[u8]) -> io::Result<Op
     new.extend(numbers);
     push_itf8(&mut new, landmarks.len());
     landmarks.iter().for_each(|landmark| push_itf8(&mut new, landmark + block.len() - old_length));
-    push_crc(&mut new);
+    push_crc(&mut new, 0);
     new.extend(block);
     new.extend(&blocks[old_length..]);
     Ok(Some(new))
@@ -493,21 +502,27 @@ fn with_series(header: &[u8], count: usize, added: &[(&[u8; 2], &[u8])]) -> io::
     Ok(new)
 }
 
-/// Appends a number as ITF8. It must be less than 2^28, as all sizes within a container are.
-fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
+/// Appends a number as ITF8. It must be less than 2^32.
+pub(super) fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
     let number = number as u32;
     match number {
         0..0x80 => bytes.push(number as u8),
         0x80..0x4000 => bytes.extend([(number >> 8) as u8 | 0x80, number as u8]),
         0x4000..0x20_0000 => bytes.extend([(number >> 16) as u8 | 0xc0, (number >> 8) as u8, number as u8]),
-        _ => bytes.extend([(number >> 24) as u8 | 0xe0, (number >> 16) as u8, (number >> 8) as u8, number as u8]),
+        0x20_0000..0x1000_0000 => {
+            bytes.extend([(number >> 24) as u8 | 0xe0, (number >> 16) as u8, (number >> 8) as u8, number as u8]);
+        }
+        _ => {
+            bytes.push((number >> 28) as u8 | 0xf0);
+            bytes.extend([(number >> 20) as u8, (number >> 12) as u8, (number >> 4) as u8, number as u8 & 15]);
+        }
     }
 }
 
-/// Appends the CRC32 of all bytes before it.
-fn push_crc(bytes: &mut Vec<u8>) {
+/// Appends the CRC32 of the bytes from the offset `start` on.
+pub(super) fn push_crc(bytes: &mut Vec<u8>, start: usize) {
     let mut crc = Crc::new();
-    crc.update(bytes);
+    crc.update(&bytes[start..]);
     bytes.extend(crc.sum().to_le_bytes());
 }
 
@@ -530,6 +545,9 @@ mod tests {
             let mut copied = Vec::new();
             assert_eq!(read_itf8_bytes(&mut &bytes[..], &mut copied).expect("a number"), number);
             assert_eq!(copied, bytes);
+            let mut written = Vec::new();
+            push_itf8(&mut written, number as u32 as usize);
+            assert_eq!(written, bytes);
         }
         assert!(Fields::new(&[0xc7, 0x55]).itf8().is_err());
     }
@@ -541,7 +559,7 @@ mod tests {
         input.extend([0; 8]);
         input.extend([0; 100]);
         let mut bytes = Vec::new();
-        let error = read_container_bytes(&mut &input[..], &mut bytes).expect_err("truncated");
+        let error = read_container_bytes(&mut &input[..], CramVersion::V3, &mut bytes).expect_err("truncated");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         assert!(bytes.capacity() < 1 << 16, "{}", bytes.capacity());
     }

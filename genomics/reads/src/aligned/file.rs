@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::pipe::{is_regular_file, peek_first_bytes};
 
 use super::cram_reference::CramReference;
+use super::cram_version::CRAM_MAGIC;
 use super::header::AlignedHeader;
-use super::{bam, cbq, cram, vbq};
+use super::{bam, cbq, vbq};
 use crate::record_counts::{RecordCounts, SharedOnce, SharedRecordCounts};
 
 /// Maximum number of bytes at the start of a file that are read to recognise the format.
@@ -47,7 +48,7 @@ impl AlignedFormat {
     /// Recognises the format by the first bytes: `Some(None)` for another format, `None` if more bytes are needed.
     fn from_head(head: &[u8]) -> Option<Option<AlignedFormat>> {
         const MAGICS: [(&[u8], AlignedFormat); 4] = [
-            (cram::CRAM_MAGIC, AlignedFormat::Cram),
+            (CRAM_MAGIC, AlignedFormat::Cram),
             (cbq::CBQ_MAGIC, AlignedFormat::Cbq),
             (vbq::VBQ_MAGIC, AlignedFormat::Vbq),
             (vbq::BQ_MAGIC, AlignedFormat::Vbq),
@@ -106,6 +107,10 @@ pub struct AlignedOptions {
     /// not check it again.
     #[serde(skip)]
     pub requires_one_sample: bool,
+    /// Whether [`crate::for_each_batch`] accepts reads without qualities, and gives all their bases the highest quality.
+    /// If not, they are an error. Streams always accept them.
+    #[serde(skip)]
+    pub accepts_missing_qualities: bool,
     /// Maximum size in bytes of the decompressed data of one CRAM slice (see
     /// [`AlignedOptions::max_cram_slice_bytes_for_memory`]).
     #[serde(skip, default = "default_max_slice_bytes")]
@@ -133,11 +138,17 @@ impl AlignedOptions {
 }
 
 impl Default for AlignedOptions {
-    /// Mates are paired, CRAM has no reference, and a file may have reads of several samples.
+    /// Mates are paired, CRAM has no reference, a file may have reads of several samples, and all reads must have
+    /// qualities.
     fn default() -> Self {
-        let reference = CramReference::default();
-        let max_slice_bytes = default_max_slice_bytes();
-        AlignedOptions { pair_mates: true, temp_folder: None, reference, requires_one_sample: false, max_slice_bytes }
+        AlignedOptions {
+            pair_mates: true,
+            temp_folder: None,
+            reference: CramReference::default(),
+            requires_one_sample: false,
+            accepts_missing_qualities: false,
+            max_slice_bytes: default_max_slice_bytes(),
+        }
     }
 }
 

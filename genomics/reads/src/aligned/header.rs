@@ -28,6 +28,10 @@ pub struct HeaderSequence {
     pub md5: Option<String>,
 }
 
+/// Maximum of each number in a header (SAM specification, sections 1.3 and 4.2): sizes in bytes of the text and of names,
+/// number of reference sequences, and their lengths in bases.
+pub(super) const MAX_HEADER_NUMBER: usize = i32::MAX as usize;
+
 /// Sample names in the read groups of a header text.
 pub(super) fn parse_sample_names(text: &[u8]) -> BTreeSet<String> {
     let groups = lines_of_type(text, b"@RG\t");
@@ -47,6 +51,26 @@ pub(super) fn parse_md5_sums(text: &[u8]) -> HashMap<String, String> {
     sequences.filter_map(|line| Some((field_value(line, b"SN:")?, field_value(line, b"M5:")?))).collect()
 }
 
+/// The reference sequences in a header text, in order.
+///
+/// # Errors
+/// A reference sequence has no name or no valid length.
+pub(super) fn parse_sequences(text: &[u8]) -> Result<Vec<HeaderSequence>, &'static str> {
+    let sequence = |line| {
+        let name = field_value(line, b"SN:").ok_or("a reference sequence has no name")?;
+        let length = field_value(line, b"LN:").and_then(|length| length.parse().ok());
+        let length = length.filter(|length| *length <= MAX_HEADER_NUMBER as u64);
+        let length = length.ok_or("a reference sequence has no valid length")?;
+        Ok(HeaderSequence { name, length, md5: field_value(line, b"M5:") })
+    };
+    lines_of_type(text, b"@SQ\t").map(sequence).collect()
+}
+
+/// IDs of the read groups in a header text, in order; `None` for a read group without an ID.
+pub(super) fn read_group_ids(text: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    lines_of_type(text, b"@RG\t").map(|line| field_bytes(line, b"ID:"))
+}
+
 /// Lines of a header text that begin with `record_type`.
 fn lines_of_type<'a>(text: &'a [u8], record_type: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
     text.split(|&byte| byte == b'\n').filter(move |line| line.starts_with(record_type))
@@ -54,8 +78,14 @@ fn lines_of_type<'a>(text: &'a [u8], record_type: &'static [u8]) -> impl Iterato
 
 /// Value of the first field with this tag in a header line; `None` if there is none.
 fn field_value(line: &[u8], tag: &[u8]) -> Option<String> {
+    field_bytes(line, tag).map(|value| String::from_utf8_lossy(value).into_owned())
+}
+
+/// Bytes of the value of the first field with this tag in a header line; `None` if there is none.
+fn field_bytes<'a>(line: &'a [u8], tag: &[u8]) -> Option<&'a [u8]> {
     let value = line.split(|&byte| byte == b'\t').find_map(|field| field.strip_prefix(tag))?;
-    Some(String::from_utf8_lossy(value).trim_end_matches(['\r', '\0']).to_owned())
+    let end = value.iter().rposition(|byte| !matches!(byte, b'\r' | b'\0'));
+    Some(&value[..end.map_or(0, |last| last + 1)])
 }
 
 #[cfg(test)]

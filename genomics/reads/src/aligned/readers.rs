@@ -23,13 +23,16 @@ use super::cram::{self, CramFileReader};
 use super::file::{AlignedFormat, AlignedInput, AlignedOptions};
 use super::header::AlignedHeader;
 use super::pairing::{MateMatcher, TemplateReads};
-use super::record_buffer::RecordBuffer;
+use super::record_buffer::{MAX_QUALITY, RecordBuffer};
 use super::vbq::{self, VbqOrBqFileReader};
 use super::waiting_mates::{MAX_WAITING_MATES_MEMORY_BYTES, RemainingReads, WaitingMates};
 use crate::record_counts::RecordCounts;
 
 /// Maximum number of templates that are delivered in one batch from the reads that still wait at the end of the file.
 const TEMPLATES_PER_BATCH: usize = 1024;
+/// Quality (Phred + 33) of the bases of reads without qualities: the highest that FASTQ can represent. Nothing is known
+/// against these bases, so no minimum quality leaves them out.
+const SUBSTITUTE_QUALITY: u8 = b'!' + MAX_QUALITY;
 
 /// Resources for reading a file in addition to the reading threads.
 #[derive(Debug, Clone)]
@@ -247,6 +250,8 @@ pub(crate) fn count_reads_in_first_bytes(file: &AlignedInput, max_bytes: u64) ->
         bytes_seen += buffer.len_bytes() as u64;
         for read in &buffer.reads {
             buffer.decode_read(read, &mut seq, &mut qual);
+            // The packed read needs as many qualities as bases.
+            qual.resize(seq.len(), SUBSTITUTE_QUALITY);
             packed.clear();
             packer.pack(&seq, &qual, &mut packed);
             reads += 1;
@@ -349,12 +354,12 @@ impl<'a> SharedReader<'a> {
         batch.sample = self.sample;
         scratch.chunk.chunk.uses_umi_tags = self.structures.is_none();
         let mut counts = RecordCounts::default();
-        let mut extractor = self.structures.map(UmiExtractor::for_read_structures);
+        let mut appender = TemplateAppender::new(self.aligned, self.structures);
         let fetched = loop {
             if let Some(rest) = &mut scratch.unmatched {
                 let more =
                     scratch.pairing.deliver_remaining_reads(rest, TEMPLATES_PER_BATCH, &mut counts, |template| {
-                        append_template(template, path, extractor.as_mut(), batch)
+                        appender.append(template, batch)
                     })?;
                 if !more {
                     scratch.unmatched = None;
@@ -363,7 +368,7 @@ impl<'a> SharedReader<'a> {
                 scratch.chunk.find_reads(path, &mut counts)?;
                 let mates = self.waiting_mates.as_ref();
                 scratch.pairing.deliver_templates_of_buffer(&scratch.chunk.chunk, path, mates, |template| {
-                    append_template(template, path, extractor.as_mut(), batch)
+                    appender.append(template, batch)
                 })?;
                 drop(at_work);
             } else if let Some(rest) = self.next_unmatched()? {
@@ -375,7 +380,8 @@ impl<'a> SharedReader<'a> {
                 break true;
             }
         };
-        if let Some(extractor) = extractor {
+        counts.merge_counts(&appender.counts);
+        if let Some(extractor) = appender.extractor {
             counts.merge_counts(&extractor.counts);
         }
         lock(&self.counts).merge_counts(&counts);
@@ -423,29 +429,58 @@ impl<'a> SharedReader<'a> {
     }
 }
 
-/// Appends a template with its UMI to a batch of pairs. A read without qualities is an error.
-fn append_template(
-    template: TemplateReads<'_>,
-    path: &Path,
-    extractor: Option<&mut UmiExtractor<'_>>,
-    batch: &mut PairBatch,
-) -> Result<(), Error> {
-    if template.mates.iter().flatten().any(|mate| mate.qual.len() < mate.seq.len()) {
-        let name = String::from_utf8_lossy(template.name).into_owned();
-        return Err(Error::error_in_file(path, FileFault::NoQualities { name }));
-    }
-    let TemplateReads { name, umi, mates, .. } = template;
-    match extractor {
-        Some(extractor) => extractor.extract_umi_and_push_pair(name, mates, batch),
-        None => {
-            let [mark, value] = umi.read_name_suffix();
-            batch.push_concatenated_parts(
-                [name, mark, value],
-                mates.map(|mate| [mate.unwrap_or(Mate::WITHOUT_BASES), Mate::WITHOUT_BASES]),
-            );
+/// Appends templates with their UMIs to batches of pairs.
+struct TemplateAppender<'a> {
+    aligned: &'a AlignedInput,
+    /// Moves UMIs from the bases to the names; `None` if UMIs are taken from tags.
+    extractor: Option<UmiExtractor<'a>>,
+    /// Counts of reads without qualities.
+    counts: RecordCounts,
+    /// Qualities for reads without qualities, for the longest such read so far.
+    substitute_quals: Vec<u8>,
+}
+
+impl<'a> TemplateAppender<'a> {
+    fn new(aligned: &'a AlignedInput, structures: Option<&'a ReadStructures>) -> TemplateAppender<'a> {
+        TemplateAppender {
+            aligned,
+            extractor: structures.map(UmiExtractor::for_read_structures),
+            counts: RecordCounts::default(),
+            substitute_quals: Vec::new(),
         }
     }
-    Ok(())
+
+    /// Appends a template to a batch.
+    ///
+    /// # Errors
+    /// A read has no qualities, and [`AlignedOptions::accepts_missing_qualities`] does not accept that.
+    fn append(&mut self, template: TemplateReads<'_>, batch: &mut PairBatch) -> Result<(), Error> {
+        let TemplateReads { name, umi, mut mates, .. } = template;
+        for mate in mates.iter().flatten().filter(|mate| mate.qual.len() < mate.seq.len()) {
+            if !self.aligned.options.accepts_missing_qualities {
+                let name = String::from_utf8_lossy(name).into_owned();
+                return Err(Error::error_in_file(&self.aligned.path, FileFault::NoQualities { name }));
+            }
+            self.counts.without_qualities.add_read(name);
+            if self.substitute_quals.len() < mate.seq.len() {
+                self.substitute_quals.resize(mate.seq.len(), SUBSTITUTE_QUALITY);
+            }
+        }
+        for mate in mates.iter_mut().flatten().filter(|mate| mate.qual.len() < mate.seq.len()) {
+            mate.qual = &self.substitute_quals[..mate.seq.len()];
+        }
+        match &mut self.extractor {
+            Some(extractor) => extractor.extract_umi_and_push_pair(name, mates, batch),
+            None => {
+                let [mark, value] = umi.read_name_suffix();
+                batch.push_concatenated_parts(
+                    [name, mark, value],
+                    mates.map(|mate| [mate.unwrap_or(Mate::WITHOUT_BASES), Mate::WITHOUT_BASES]),
+                );
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads one file in the order of its records. Templates come in the order of their last reads; templates with a

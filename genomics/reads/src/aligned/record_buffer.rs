@@ -15,7 +15,7 @@ use crate::umi::UmiOrMoleculeId;
 /// Maximum length of a read name in SAM, in bytes (SAM specification, section 1.4).
 const MAX_NAME_BYTES: usize = 254;
 /// Maximum Phred quality that FASTQ can represent.
-const MAX_QUALITY: u8 = b'~' - b'!';
+pub(super) const MAX_QUALITY: u8 = b'~' - b'!';
 
 /// Flags of a record (SAM specification, section 1.4).
 pub(super) mod flag {
