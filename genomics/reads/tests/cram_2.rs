@@ -151,7 +151,7 @@ fn truncated_files_are_errors() {
 fn first_container_end(cram: &[u8]) -> usize {
     let start = 26;
     let itf8_bytes = |at: usize| 1 + (cram[at].leading_ones() as usize).min(4);
-    // After the length come eight numbers, of which the last is that of the offsets of slices.
+    // After the length come eight numbers; the last is the number of slice offsets.
     let header = (0..8).fold(start + 4, |at, _| at + itf8_bytes(at));
     let landmarks = (0..cram[header - 1]).fold(header, |at, _| at + itf8_bytes(at));
     landmarks + i32::from_le_bytes(cram[start..start + 4].try_into().expect("4 bytes")) as usize
