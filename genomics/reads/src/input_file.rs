@@ -149,3 +149,13 @@ impl<M: Deref<Target = ProgressCounters>> Read for RawInputFile<M> {
         }
     }
 }
+
+/// Appends `length` bytes of the input to `bytes`; of an input that ends before, the bytes that it has. Allocates only for
+/// bytes that the input has.
+///
+/// # Errors
+/// The input cannot be read, or ends before (`UnexpectedEof`).
+pub(crate) fn read_exactly(input: &mut impl Read, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let read = input.by_ref().take(length).read_to_end(bytes)?;
+    if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}

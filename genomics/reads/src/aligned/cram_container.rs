@@ -11,6 +11,7 @@ use flate2::Crc;
 use flate2::bufread::GzDecoder;
 
 use crate::error::FileFault;
+use crate::input_file::read_exactly;
 
 use super::cram_version::{CramVersion, FILE_DEFINITION_BYTES};
 
@@ -130,12 +131,6 @@ fn read_container_header(input: &mut impl BufRead, version: CramVersion, bytes: 
         read_exactly(input, CRC_BYTES as u64, bytes)?;
     }
     Ok(length)
-}
-
-/// Appends `length` bytes of the input to `bytes`; of an input that ends before, the bytes that it has.
-pub(super) fn read_exactly(input: &mut impl BufRead, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let read = input.by_ref().take(length).read_to_end(bytes)?;
-    if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Reads an ITF8 number, and appends its bytes to `bytes`.

@@ -12,9 +12,10 @@ use noodles_sam::header::record::value::Map;
 use noodles_sam::header::record::value::map::{ReadGroup, ReferenceSequence};
 
 use crate::error::{Error, FileFault};
+use crate::input_file::read_exactly;
 
 use super::cram_2::{container_to_version_3, num_bytes_beyond_length};
-use super::cram_container::{read_container_bytes, read_exactly};
+use super::cram_container::read_container_bytes;
 use super::cram_version::CramVersion;
 use super::header::{self, AlignedHeader};
 

@@ -5,8 +5,7 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use crate::error::{Error, FileFault};
-
-use super::cram_container::read_exactly;
+use crate::input_file::read_exactly;
 
 /// First bytes of every CRAM file, by which the format is recognised.
 pub(super) const CRAM_MAGIC: &[u8] = b"CRAM";
