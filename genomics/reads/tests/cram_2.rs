@@ -114,10 +114,17 @@ fn pipes_are_read() {
     }
 }
 
-/// A small file of both versions, of one data container.
-fn small_files(sample: &Sample) -> Vec<(bool, Vec<u8>)> {
+/// A sample of six reads, and its file in both versions, each of one data container. The flag: whether the version marks
+/// the end of a file.
+fn small_files() -> (Sample, [(bool, Vec<u8>); 2]) {
+    let mut sample = Sample::new();
+    for i in 0..6 {
+        let seq = sample.bases(0, 100 + 5 * i, 40);
+        sample.add(0, 0, 100 + 5 * i, "40M", &seq, &"F".repeat(40));
+    }
     let versions = [("version=2.1,level=0", true), ("version=2.0,level=0,no_ref=1", false)];
-    versions.map(|(options, is_marked)| (is_marked, fs::read(sample.cram(options)).expect("CRAM"))).into()
+    let files = versions.map(|(options, is_marked)| (is_marked, fs::read(sample.cram(options)).expect("CRAM")));
+    (sample, files)
 }
 
 #[test]
@@ -125,13 +132,9 @@ fn truncated_files_are_errors() {
     if is_missing() {
         return;
     }
-    let mut sample = Sample::new();
-    for i in 0..6 {
-        let seq = sample.bases(0, 100 + 5 * i, 40);
-        sample.add(0, 0, 100 + 5 * i, "40M", &seq, &"F".repeat(40));
-    }
+    let (sample, files) = small_files();
     let expected = expected_reads(&sample);
-    for (is_marked, whole) in small_files(&sample) {
+    for (is_marked, whole) in files {
         let header_bytes = first_container_end(&whole);
         let padding_end = header_bytes - 16;
         for length in (6..whole.len()).filter(|length| *length < 40 || *length > padding_end) {
@@ -179,13 +182,9 @@ fn changed_bytes_do_no_harm() {
     if is_missing() {
         return;
     }
-    let mut sample = Sample::new();
-    for i in 0..6 {
-        let seq = sample.bases(0, 100 + 5 * i, 40);
-        sample.add(0, 0, 100 + 5 * i, "40M", &seq, &"F".repeat(40));
-    }
+    let (sample, files) = small_files();
     let expected = expected_reads(&sample);
-    for (_, whole) in small_files(&sample) {
+    for (_, whole) in files {
         let (mut num_errors, mut num_changed_reads) = (0, 0);
         for at in 4..whole.len() {
             // The first container has room for a longer header.
