@@ -139,7 +139,7 @@ fn main() -> ExitCode {
         Err(parse_error) => return errors::print_clap_message(&parse_error),
     };
     cli.verbosity.init_logging();
-    errors::install_thread_spawn_panic_hook();
+    errors::install_panic_hook();
     let result =
         signals::start_signal_thread().context("cannot install the signal handlers").and_then(|()| match cli.command {
             Command::Call(args) => call::run(*args),

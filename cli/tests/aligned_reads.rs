@@ -472,3 +472,19 @@ pub(super) fn counted(folder: &Path, files: &[&Path]) -> Vec<u8> {
     run([&["kmers", "count"], &files[..], &["-o", text(&tsv)]].concat()).assert_success();
     fs::read(tsv).expect("a table")
 }
+
+#[test]
+fn cram_that_the_decoder_panics_on_is_an_error_of_one_line() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    // Version 2.1 has no flag for a read without bases. samtools reads its bases as `=`.
+    let folder = scratch("decoder-panic");
+    let [sam, cram] = ["x.sam", "x.cram"].map(|name| folder.join(name));
+    fs::write(&sam, "@SQ\tSN:c\tLN:100\nr\t0\tc\t1\t9\t10M\t*\t0\t0\t*\t*\n").expect("a file");
+    let options = ["--output-fmt-option", "version=2.1", "--output-fmt-option", "no_ref"];
+    samtools(&[&["view", "-C", "-o", text(&cram)], &options[..], &[text(&sam)]].concat());
+    let ended = run(["kmers", "count", "-q", text(&cram), "-o", text(&folder.join("x.gkt"))]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("x.cram: record 1: cannot be decoded"), "{}", ended.stderr);
+}
