@@ -147,6 +147,7 @@ impl RecruitedPairBuckets {
         threads: usize,
     ) -> Result<RecruitedPairsOnDisk, Error> {
         let RecruitedPairBuckets { order, bucket_ends: ends, bucket_of: shelf_of, buckets, .. } = self;
+        let are_all_kept = depths.are_all_pairs_kept();
         let settle = |(scratch, found): &mut _, bucket: usize| {
             let mut pairs: Vec<RecruitedPair> = buckets.take_bucket(bucket)?;
             for shard in shards {
@@ -154,7 +155,9 @@ impl RecruitedPairBuckets {
             }
             let mut first = 0;
             for pair in &mut pairs {
-                index.drop_pair_at_downsampled_contigs(pair, depths, scratch, found);
+                if !are_all_kept {
+                    index.drop_pair_at_downsampled_contigs(pair, depths, scratch, found);
+                }
                 let buckets = || pair.contigs.iter().map(|&c| shelf_of[c as usize] as usize);
                 first += u64::from(buckets().min() == Some(bucket));
                 pair.contigs.retain(|&c| shelf_of[c as usize] as usize == bucket);
