@@ -272,27 +272,32 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
     let is_counted = |genotype: &GenotypingResult| genotype.filters.iter().all(|&f| f == Filter::LowQuality);
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
-        let is_adjusted = |c: &VariantCall| {
-            c.error_frequency == kind && matches!(c.change, Change::Allele { .. }) && c.genotype.quality > 0.0
-        };
+        let is_of_kind = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
+        let has_quality = |genotype: &GenotypingResult| genotype.quality > 0.0;
         let qualities: Vec<f64> = calls
             .iter()
-            .filter(|c| is_adjusted(c) && is_counted(&c.genotype))
+            .filter(|c| is_of_kind(c) && is_counted(&c.genotype) && has_quality(&c.genotype))
             .map(|c| log_odds_of_phred(c.genotype.quality))
             .collect();
         let frequency = MutationFrequency::learn(&qualities, expected, max_shift);
+        let is_adjusted = |c: &VariantCall| is_of_kind(c) && (thresholds.may_raise_quality || has_quality(&c.genotype));
         for genotype in calls.iter_mut().filter(|c| is_adjusted(c)).map(|c| &mut c.genotype) {
-            let shift = phred_of_log_odds(match is_counted(genotype) {
+            let shift = phred_of_log_odds(match is_counted(genotype) && has_quality(genotype) {
                 true => frequency.shift_without(log_odds_of_phred(genotype.quality)),
                 false => frequency.shift(),
             });
-            let QualityLimits { against_error, against_shared, .. } = genotype.limits;
+            let QualityLimits { against_error, against_germline, against_shared } = genotype.limits;
+            // A quality of 0 stands for all negative log-odds.
+            let quality = match has_quality(genotype) {
+                true => genotype.quality,
+                false => phred_of_log_odds(against_error.min(against_germline).min(against_shared)).min(0.0),
+            };
             let error_limit = match raises_germline_limit_only {
                 true => phred_of_log_odds(against_error) + shift.min(0.0),
                 false => f64::INFINITY,
             };
             let limit = error_limit.min(phred_of_log_odds(against_shared));
-            genotype.quality = (genotype.quality + shift).min(limit).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
+            genotype.quality = (quality + shift).min(limit).clamp(0.0, GENOTYPE_MODEL_PARAMS.max_quality);
             if genotype.quality < thresholds.min_quality {
                 genotype.filters.insert(Filter::LowQuality);
             } else {

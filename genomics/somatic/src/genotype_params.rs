@@ -252,7 +252,9 @@ pub(crate) struct GenotypeModelParams {
     /// other junctions count.
     pub(crate) min_uncovered_log_odds: f64,
     /// Pseudo-count added to found and expected calls, so that a few bases do not determine the mutation rate (formula
-    /// 12). Unit: calls. Source: empirical; not fitted. If higher: qualities are lowered less.
+    /// 12). Unit: calls. Source: fit on rare alleles in deep libraries
+    /// (docs/evidence/2026-11-28-assays-and-other-callers.md); mutation rates of tumours differ by orders of magnitude,
+    /// as an exponential prior says. If higher: qualities are adjusted less.
     pub(crate) frequency_pseudo_calls: f64,
     /// Number of iterations in which the mutation rate is estimated (formula 12). Unit: iterations. Source: empirical;
     /// not fitted. If higher: slower, no visible effect.
@@ -328,6 +330,6 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     min_tumour_log_ratio: 3.0,
     min_support_log_odds: 3.0,
     min_uncovered_log_odds: 3.0,
-    frequency_pseudo_calls: 5.0,
+    frequency_pseudo_calls: 1.0,
     frequency_iterations: 20,
 };

@@ -303,6 +303,24 @@ fn mutations_of_a_frequently_mutated_tumour_outweigh_germline_variants_where_the
 }
 
 #[test]
+fn frequent_mutations_raise_negative_log_odds_where_the_error_rate_is_measured() {
+    let library = |may_raise_quality| CallThresholds { known_bases: 60_000, may_raise_quality, ..CLEAN };
+    let passes = |thresholds: &CallThresholds, num_clear_calls: usize, against_error: f64| {
+        let mut calls: Vec<VariantCall> =
+            (0..num_clear_calls).map(|i| call(allele(1000 + 100 * i, b"A", b"C"), 0, 60.0)).collect();
+        let mut doubtful = call(allele(100, b"A", b"C"), 0, 0.0);
+        doubtful.genotype.limits.against_error = against_error;
+        doubtful.genotype.filters.insert(Filter::LowQuality);
+        calls.push(doubtful);
+        build_events(calls, thresholds, &genome())[0].calls[0].genotype.filters.is_empty()
+    };
+    assert!(passes(&library(true), 40, -0.5));
+    assert!(!passes(&library(true), 40, -5.0));
+    assert!(!passes(&library(true), 1, -0.5));
+    assert!(!passes(&library(false), 40, -0.5));
+}
+
+#[test]
 fn a_hairpin_is_told_by_its_sequence_wherever_its_arms_lie() {
     let far =
         |turns_back| VariantCall { is_fold_back: turns_back, ..rare(junction((0, 1000, L), (1, 77_000, L)), 3, 80) };
