@@ -67,7 +67,7 @@ def sentences(block):
 
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "docs" / "guide"
-    pages = sorted(folder.glob("*.md"))
+    pages = sorted(folder.rglob("*.md"))
     if not pages:
         sys.exit(f"guide-words: no pages in {folder}")
     words, lengths = 0, []

@@ -292,7 +292,7 @@ fn commands_of_all_pages_run() {
         assert!(copied.success(), "a copy of {}", made.display());
         folder
     };
-    let mut pages: Vec<PathBuf> = ["docs", "docs/guide", "docs/internals", "docs/evidence"]
+    let mut pages: Vec<PathBuf> = ["docs", "docs/guide", "docs/guide/assays", "docs/internals", "docs/evidence"]
         .iter()
         .flat_map(|folder| fs::read_dir(root().join(folder)).expect("a folder of pages"))
         .map(|entry| entry.expect("an entry").path())
