@@ -143,6 +143,9 @@ def make_set(folder, name, seed, genome):
     library = (fragment, is_consensus, is_amplicon)
     write_reads(rng, folder, "tumor", ref, sorted(inherited + acquired), tumour_depth, *library)
     write_reads(rng, folder, "normal", ref, sorted(inherited), normal_depth, *library)
+    with open(f"{folder}/truth.vcf", "w") as vcf:
+        vcf.write(f"##fileformat=VCFv4.2\n##contig=<ID=contig,length={len(ref)}>\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n")
+        vcf.writelines(f"contig\t{pos + 1}\t.\t{reference}\t{alternative}\t.\tPASS\t.\n" for pos, reference, alternative in sorted(somatic))
     return {(pos + 1, reference, alternative) for pos, reference, alternative in somatic}
 
 
