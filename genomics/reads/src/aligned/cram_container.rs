@@ -26,6 +26,9 @@ pub(super) const LENGTH_BYTES: usize = 4;
 /// Number of bytes of a container or block header's CRC32.
 const CRC_BYTES: usize = 4;
 
+/// Compression method of a block that is stored as it is.
+pub(super) const RAW: u8 = 0;
+
 /// Bit of the CRAM flags of a record: all its qualities are stored.
 const QUALITIES_ARE_STORED: i32 = 1;
 
@@ -222,30 +225,51 @@ impl<'a> ContainerHeader<'a> {
     }
 }
 
-struct BlockHeader<'a> {
-    method: u8,
-    decompressed_bytes: usize,
-    data: &'a [u8],
+/// A block of a container.
+pub(super) struct Block<'a> {
+    pub(super) header: BlockHeader,
+    /// The data as they are stored.
+    pub(super) stored: &'a [u8],
 }
 
-impl<'a> BlockHeader<'a> {
-    fn read(fields: &mut Fields<'a>) -> io::Result<Self> {
-        let (method, _content_type) = (fields.byte()?, fields.byte()?);
-        let (_content_id, compressed_bytes, decompressed_bytes) = (fields.itf8()?, fields.size()?, fields.size()?);
-        let data = fields.take(compressed_bytes)?;
-        fields.take(CRC_BYTES)?;
-        Ok(BlockHeader { method, decompressed_bytes, data })
+/// The header of a block.
+pub(super) struct BlockHeader {
+    pub(super) method: u8,
+    pub(super) content_type: u8,
+    pub(super) content_id: i32,
+    pub(super) stored_bytes: usize,
+    decompressed_bytes: usize,
+}
+
+impl BlockHeader {
+    /// Reads the header of the next block.
+    pub(super) fn read(fields: &mut Fields<'_>) -> io::Result<Self> {
+        let (method, content_type, content_id) = (fields.byte()?, fields.byte()?, fields.itf8()?);
+        let (stored_bytes, decompressed_bytes) = (fields.size()?, fields.size()?);
+        Ok(BlockHeader { method, content_type, content_id, stored_bytes, decompressed_bytes })
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Reads the next block. In version 3 a CRC32 follows its data.
+    pub(super) fn read(fields: &mut Fields<'a>, version: CramVersion) -> io::Result<Self> {
+        let header = BlockHeader::read(fields)?;
+        let stored = fields.take(header.stored_bytes)?;
+        if version.is_version_3() {
+            fields.take(CRC_BYTES)?;
+        }
+        Ok(Block { header, stored })
     }
 
     /// The data of a block that is uncompressed or compressed with gzip; `None` for other methods.
     fn data(&self) -> io::Result<Option<Cow<'a, [u8]>>> {
         const GZIP: u8 = 1;
-        match self.method {
-            0 => Ok(Some(Cow::Borrowed(self.data))),
+        match self.header.method {
+            RAW => Ok(Some(Cow::Borrowed(self.stored))),
             GZIP => {
                 let mut data = Vec::new();
-                let limit = self.decompressed_bytes as u64;
-                GzDecoder::new(self.data).take(limit).read_to_end(&mut data)?;
+                let limit = self.header.decompressed_bytes as u64;
+                GzDecoder::new(self.stored).take(limit).read_to_end(&mut data)?;
                 Ok(Some(Cow::Owned(data)))
             }
             _ => Ok(None),
@@ -271,7 +295,7 @@ impl ContainerHeaders {
         }
         let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()], max_slice_bytes));
         let slices = slices.collect::<io::Result<_>>()?;
-        let header = BlockHeader::read(&mut Fields::new(blocks))?;
+        let header = Block::read(&mut Fields::new(blocks), CramVersion::V3)?;
         let mut layout = ContainerHeaders { slices, requires_reference: true, ..ContainerHeaders::default() };
         if let Some(data) = header.data()? {
             let series = read_data_series(&data)?;
@@ -328,7 +352,7 @@ impl SliceHeader {
     /// Reads the header of a slice and the headers of its blocks.
     fn read(bytes: &[u8], max_bytes: u64) -> io::Result<SliceHeader> {
         let mut blocks = Fields::new(bytes);
-        let header = BlockHeader::read(&mut blocks)?;
+        let header = Block::read(&mut blocks, CramVersion::V3)?;
         let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
         let mut fields = Fields::new(&data);
         let (_reference, _start, _span) = (fields.itf8()?, fields.itf8()?, fields.itf8()?);
@@ -343,7 +367,7 @@ impl SliceHeader {
         md5.copy_from_slice(fields.take(16)?);
         let mut decompressed = 0;
         for _ in 0..num_blocks {
-            decompressed += BlockHeader::read(&mut blocks)?.decompressed_bytes as u64;
+            decompressed += Block::read(&mut blocks, CramVersion::V3)?.header.decompressed_bytes as u64;
         }
         if decompressed > max_bytes {
             return Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes: decompressed, max_bytes }));
@@ -446,7 +470,7 @@ pub(super) fn add_missing_base_and_quality_series(bytes: &[u8]) -> io::Result<Op
         return Ok(None);
     }
     let mut fields = Fields::new(blocks);
-    let header = BlockHeader::read(&mut fields)?;
+    let header = Block::read(&mut fields, CramVersion::V3)?;
     let old_length = fields.at;
     let Some(data) = header.data()? else { return Ok(None) };
     let series = read_data_series(&data)?;
