@@ -17,7 +17,7 @@ use crate::input_file::read_exactly;
 use super::cram_2::{container_to_version_3, num_bytes_beyond_length};
 use super::cram_container::read_container_bytes;
 use super::cram_version::CramVersion;
-use super::header::{self, AlignedHeader};
+use super::header::{self, AlignedHeader, HeaderSequence};
 
 /// Header of a CRAM file.
 pub(super) struct CramHeader {
@@ -43,6 +43,11 @@ impl CramHeader {
             _ => Error::Read { path: path.into(), source: e },
         })?;
         CramHeader::parse(&text).map_err(|why| Error::error_in_file(path, FileFault::Header(why)))
+    }
+
+    /// The reference sequence with this name.
+    pub(super) fn find_sequence(&self, name: &[u8]) -> Option<&HeaderSequence> {
+        self.aligned.sequences.get(self.decoder.reference_sequences().get_index_of(name)?)
     }
 
     /// Parses a header text. As in htslib, a read group with the ID of an earlier one gets no index, and two reference
