@@ -23,6 +23,8 @@ mod cram_container;
 
 mod cram_2;
 
+mod cram_decoder_guard;
+
 mod cram_header;
 
 mod header;
@@ -47,6 +49,7 @@ mod pairing;
 
 mod readers;
 
+pub use cram_decoder_guard::is_in_cram_decoder;
 pub use cram_reference::CramReference;
 pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};

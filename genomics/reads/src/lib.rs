@@ -88,7 +88,7 @@ mod error;
 
 pub use genuma_work::ProgressCounters;
 
-pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
+pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence, is_in_cram_decoder};
 pub use check::{check_lanes, check_lanes_for_one_pass};
 pub use compression::CompressionFormat;
 pub use empty_lanes::{

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,6 +28,7 @@ use super::cram_2::container_to_version_3;
 use super::cram_container::{
     ContainerHeaders, SliceHeader, add_missing_base_and_quality_series, ends_with_whole_container, read_container_bytes,
 };
+use super::cram_decoder_guard::{call_decoder, call_outside_decoder};
 use super::cram_header::CramHeader;
 use super::cram_reference::CramReference;
 use super::cram_version::CramVersion;
@@ -204,9 +204,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             if let Some(completed) = add_missing_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
-            // The decoder may panic on damaged or crafted data.
-            let decoding = AssertUnwindSafe(|| Reader::new(&bytes[..]).read_container(container));
-            catch_unwind(decoding).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
+            let decoded = call_decoder(|| Reader::new(&bytes[..]).read_container(container));
+            decoded.unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
         });
         let bytes = read.map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => Error::error_in_file(&self.path, FileFault::MissingEofMarker),
@@ -284,8 +283,7 @@ fn decode_container(
     let to_error = |e: io::Error| decode_error(path, first, e);
     let fault_in_record = |number: u32, fault| Error::error_in_record(path, first + u64::from(number), fault);
     let mut number = 0;
-    // The decoder may panic on damaged or crafted data.
-    let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
+    let decoded = call_decoder(|| -> Result<(), Error> {
         let compression = container.compression_header().map_err(to_error)?;
         let [mut seq, mut qual, mut all_tags, mut carried_bytes] = <[Vec<u8>; 4]>::default();
         for (slice, layout_of_slice) in container.slices().zip(&layout.slices) {
@@ -339,13 +337,13 @@ fn decode_container(
                 }
                 let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags };
-                each(number, fields).map_err(|fault| fault_in_record(number, fault))?;
+                call_outside_decoder(|| each(number, fields)).map_err(|fault| fault_in_record(number, fault))?;
                 number += 1;
             }
         }
         Ok(())
     });
-    catch_unwind(decoding).unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::CramUndecodable)))
+    decoded.unwrap_or_else(|| Err(fault_in_record(number, RecordFault::CramUndecodable)))
 }
 
 /// Appends a tag encoded as in BAM.
