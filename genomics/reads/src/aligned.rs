@@ -19,6 +19,8 @@ mod reference_search_path;
 
 mod cram_version;
 
+mod cram_block;
+
 mod cram_container;
 
 mod cram_2;

@@ -4,7 +4,8 @@
 
 use std::io;
 
-use super::cram_container::{Block, BlockHeader, Fields, LENGTH_BYTES, RAW, invalid, push_crc, push_itf8};
+use super::cram_block::{Block, BlockHeader, Fields, RAW, invalid, push_crc, push_itf8};
+use super::cram_container::LENGTH_BYTES;
 use super::cram_version::{CramVersion, EOF_CONTAINER_3};
 
 /// Alignment start in the end-of-file container: the letters `EOF` as a number.
