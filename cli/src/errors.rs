@@ -88,16 +88,12 @@ const THREAD_SPAWN_PANICS: [&str; 4] = [
     "ThreadPoolBuildError",
 ];
 
-/// Part of the paths of the CRAM decoder's source files. Damaged or unknown data may make it panic. `genuma_reads` catches
-/// these panics and returns an error that names the file and the record.
-const CRAM_DECODER_SOURCE_FILES: &str = "noodles-cram-";
-
 /// Installs a panic hook that prints an error message and ends the program when a library panics because the system
-/// refuses to start a thread, and that prints nothing for panics of the CRAM decoder.
+/// refuses to start a thread, and that prints nothing for panics of the CRAM decoder, which become errors.
 pub(crate) fn install_panic_hook() {
     let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        if panic.location().is_some_and(|place| place.file().contains(CRAM_DECODER_SOURCE_FILES)) {
+        if genuma_reads::is_in_cram_decoder() {
             return;
         }
         if panic.payload_as_str().is_some_and(|said| THREAD_SPAWN_PANICS.iter().any(|words| said.contains(words))) {

@@ -153,6 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &plan.cpu_slots,
         summary,
     };
+    outcome.warn_of_missing_reads();
     outcome.warn_of_wrong_placement();
     warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
     outcome.publish_and_log_results(args.json.as_deref(), out.as_deref(), set)

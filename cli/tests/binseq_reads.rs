@@ -216,7 +216,7 @@ fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
     let high = folder.join("high.tsv");
     let options = ["--min-base-quality", "60", "-o", text(&high)];
     let ended = run([&["kmers", "count", text(&path)], &options[..]].concat()).assert_success();
-    let warning = "reads have no qualities (such as 1): all their bases are used, whatever the minimum quality";
+    let warning = "reads without qualities (such as 1): all their bases are used, whatever the minimum quality";
     assert_eq!(ended.stderr.matches(warning).count(), 1, "{}", ended.stderr);
     assert!(fs::read(&high).expect("a table") == counted(&folder, &[&path]));
 }

@@ -177,6 +177,32 @@ fn bwa_mem() {
 }
 
 #[test]
+fn bwa_mem_of_unusual_files() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("cp g.fa u.fa; bwa index u.fa; : > empty1.fq; : > empty2.fq");
+    for mate in [1, 2] {
+        // Sequences and qualities in two lines, the first records in one; `.` for N; read 2 of three.
+        let lines = "NR > 12 && NR % 2 == 0 { print substr($0, 1, 60); print substr($0, 61); next } 1";
+        fixture.shell(&format!("awk '{lines}' r{mate}.fq > lines{mate}.fq; gzip -k lines{mate}.fq"));
+        fixture.shell(&format!(
+            "awk 'NR % 4 == 2 {{ gsub(/N/, \".\") }} 1' r{mate}.fq | sed 's,^@\\(r[0-9]*\\)/2,@\\1/3,' > dots{mate}.fq"
+        ));
+    }
+    assert!(fs::read_to_string(fixture.folder.join("dots2.fq")).expect("reads").starts_with("@r0/3 BC"));
+    fixture.same("bwa mem -t 2 -K 40000 u.fa lines1.fq lines2.fq.gz");
+    fixture.same("bwa mem -t 2 -K 40000 u.fa lines1.fq.gz r2.fq");
+    fixture.same("bwa mem -t 2 -K 15050 u.fa lines2.fq");
+    fixture.same("bwa mem -t 2 -K 40000 -C u.fa dots1.fq dots2.fq");
+    for command in ["bwa mem u.fa empty1.fq", "bwa mem u.fa empty1.fq empty2.fq"] {
+        let (plain, found) = (fixture.shell(command), fixture.by_genuma("2xlocal", command));
+        assert_eq!(without_programs(&found), without_programs(&plain), "{command}");
+    }
+}
+
+#[test]
 fn bwa_aln_samse_and_sampe() {
     if installed("bwa").is_none() {
         return;

@@ -99,6 +99,10 @@ fn reads_that_are_not_right() {
     fs::write(folder.join("at.fq"), reads(READS).replace("\n@", "\n@@")).expect("a file");
     fs::write(folder.join("mates.fq"), reads(READS).replace("ACGTA", "TTTTT")).expect("a file");
     let pairs = script(folder.join("pairs"), "#!/bin/sh\ncat $1 >/dev/null & cat $2 >/dev/null; wait\n");
+    let lines = reads(READS).replace("ACGTAACGTA\n", "ACGTA\nACGTA\n").replace("FFFFFFFF\n", "FFF\nFFFFF\n");
+    fs::write(folder.join("lines.fq"), &lines[..lines.len() - 4]).expect("a file");
+    fs::write(folder.join("damaged.fq"), lines.replacen("\nFFFFF\n@read40001\n", "\nFFFF\n@read40001\n", 1))
+        .expect("a file");
     for strategy in ["default", "2xlocal"] {
         let run = |reads: &[&str], command: &[&str], parts: &[&str]| {
             let args = [&["--strategy", strategy, "--reads"], reads, &["--"], command].concat();
@@ -106,6 +110,9 @@ fn reads_that_are_not_right() {
         };
         run(&["at.fq"], &[&stub], &["at.fq: read \"@", "its name begins with '@', so SAM cannot hold it"]);
         run(&["truncated.fq.gz"], &[&stub], &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
+        let last = format!("lines.fq: record {READS}: the file ends inside the record");
+        run(&["lines.fq"], &[&stub], &[&last]);
+        run(&["damaged.fq"], &[&stub], &["damaged.fq: record 40001: 40 bases but ", "the file is damaged"]);
         run(
             &["mates.fq", "fewer.fq"],
             &[text(&pairs), "{reads1}", "{reads2}"],

@@ -241,7 +241,11 @@ fn read_structures_that_do_not_fit_are_refused_or_reported() {
     all.extend(b"@short\nACGT\n+\nIIII\n");
     let data = Data { tumor: vec![first, gzip(folder.join("short_2.fq.gz"), &all)], ..data };
     let done = run(data.call_with(&out, &INLINE)).assert_success();
-    assert!(done.stderr.contains("1 reads are shorter than their read structure (such as short)"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("1 reads shorter than their read structure, left out with their mates (such as short)"),
+        "{}",
+        done.stderr
+    );
     assert_eq!(ledger_counts(&out, "shorter than their read structure"), [1]);
 }
 

@@ -336,7 +336,13 @@ impl BatchCutter {
         loop {
             match stream.fill_batch(&mut reads) {
                 Ok(true) => {}
-                Ok(false) => break,
+                Ok(false) => {
+                    // Without reads, an aligner writes its header.
+                    if self.begun == 0 {
+                        self.begin_batch(&mut begin);
+                    }
+                    break;
+                }
                 Err(error) => {
                     failed(error);
                     break;
@@ -375,13 +381,8 @@ impl BatchCutter {
             if self.full && !is_mate {
                 self.end_batch();
             }
-            if self.open.is_none() {
-                let batch = Arc::new(InstanceBatch::new_empty_batch(self.begun, self.all));
-                self.begun += 1;
-                self.open = Some(Arc::clone(&batch));
-                if !begin(batch) {
-                    return false;
-                }
+            if self.open.is_none() && !self.begin_batch(begin) {
+                return false;
             }
             let both = [one, if reads.is_paired { reads.read(i + 1) } else { one }];
             let template = &both[..step];
@@ -408,6 +409,14 @@ impl BatchCutter {
             (false, Some(_)) => self.end_chunk(),
         }
         true
+    }
+
+    /// Begins a batch. Returns whether to go on.
+    fn begin_batch(&mut self, begin: &mut impl FnMut(Arc<InstanceBatch>) -> bool) -> bool {
+        let batch = Arc::new(InstanceBatch::new_empty_batch(self.begun, self.all));
+        self.begun += 1;
+        self.open = Some(Arc::clone(&batch));
+        begin(batch)
     }
 
     fn end_chunk(&mut self) {

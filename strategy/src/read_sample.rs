@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use genuma_reads::{
-    AlignedOptions, BatchLimits, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef, ReadStream,
-    StreamLane, StreamOptions, sample_file_bytes_per_text_byte,
+    AlignedOptions, BatchLimits, FileFault, Lane, LaneFiles, NORMAL_SAMPLE, ReadBatch, ReadEstimate, ReadRef,
+    ReadStream, StreamLane, StreamOptions, sample_file_bytes_per_text_byte,
 };
 
 use crate::batching::lanes_of_read_files;
@@ -81,6 +81,7 @@ impl ReadSample {
         }
         let options = StreamOptions {
             uses_whole_header_as_name: true,
+            accepts_unusual_fastq: true,
             batches_ahead: 1,
             ..StreamOptions::new(BatchLimits::with_reads_per_batch(READS_PER_BATCH))
         };
@@ -100,6 +101,10 @@ impl ReadSample {
                 bases += batch.read(i).seq.len() as u64;
             }
             taken += batch.len() as u64;
+        }
+        if let (0, Some(first)) = (taken, paths.first()) {
+            let (path, fault) = (first.to_path_buf(), FileFault::Empty);
+            return Err(genuma_reads::Error::File { path, fault }.into());
         }
         let total = match ended {
             true => taken as f64,

@@ -222,6 +222,7 @@ impl RunPlan {
         let options = StreamOptions {
             inflate_threads: inflaters,
             uses_whole_header_as_name: true,
+            accepts_unusual_fastq: true,
             progress: meter,
             batches_ahead: 4,
             ..StreamOptions::new(TEXT_CHUNK_LIMITS)

@@ -26,6 +26,13 @@ pub(crate) struct RunOutcome<'a> {
 }
 
 impl RunOutcome<'_> {
+    /// Warns if the files have no reads.
+    pub(crate) fn warn_of_missing_reads(&self) {
+        if self.summary.reads == Some(0) {
+            warn!("the files have no reads, so the output has only a header: check that they should be empty");
+        }
+    }
+
     /// Warns if the index of an instance is not on the requested nodes, or if its threads may run on other CPUs than
     /// assigned.
     pub(crate) fn warn_of_wrong_placement(&self) {

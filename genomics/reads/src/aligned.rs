@@ -19,9 +19,13 @@ mod reference_search_path;
 
 mod cram_version;
 
+mod cram_block;
+
 mod cram_container;
 
 mod cram_2;
+
+mod cram_decoder_guard;
 
 mod cram_header;
 
@@ -47,6 +51,7 @@ mod pairing;
 
 mod readers;
 
+pub use cram_decoder_guard::is_in_cram_decoder;
 pub use cram_reference::CramReference;
 pub use file::{AlignedInput, AlignedOptions};
 pub use header::{AlignedHeader, HeaderSequence};

@@ -1,4 +1,4 @@
-//! FASTQ (four lines per record) and FASTA: divides a file into blocks of whole records, checks the records, and
+//! FASTQ (four lines per record, or more where they are accepted) and FASTA: divides a file into blocks of whole records, checks the records, and
 //! pairs mates.
 //!
 //! Finding block boundaries only searches for line ends, which is so fast that one thread at a time can do it under a
@@ -9,6 +9,8 @@ mod block;
 mod fasta;
 
 mod record;
+
+mod several_lines;
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,8 @@ pub(crate) struct FastqOptions {
     pub(crate) access: FileReadOptions,
     /// Whether FASTA (reads without qualities) is accepted.
     pub(crate) allow_fasta: bool,
+    /// Whether sequences and qualities of several lines, and files without reads, are accepted.
+    pub(crate) accepts_unusual_fastq: bool,
     /// Maximum size of a record in bytes.
     pub(crate) max_record_bytes: usize,
     /// Number of bytes that are decompressed per call.
@@ -58,6 +62,7 @@ impl FastqOptions {
         FastqOptions {
             access: FileReadOptions { span, ..FileReadOptions::default() },
             allow_fasta: false,
+            accepts_unusual_fastq: false,
             max_record_bytes: MAX_PAIRED_RECORD_BYTES,
             chunk_bytes: INFLATE_CHUNK_BYTES,
         }
@@ -65,7 +70,12 @@ impl FastqOptions {
 
     /// Options for reads of any length, from FASTQ or FASTA.
     pub(crate) fn for_reads_of_any_length(access: FileReadOptions) -> Self {
-        FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, chunk_bytes: INFLATE_CHUNK_BYTES }
+        FastqOptions { access, allow_fasta: true, max_record_bytes: MAX_RECORD_BYTES, ..FastqOptions::for_pairs(None) }
+    }
+
+    /// Whether the error is that the file is empty, and such files are accepted.
+    pub(crate) fn accepts(&self, error: &Error) -> bool {
+        self.accepts_unusual_fastq && matches!(error, Error::File { fault: FileFault::Empty, .. })
     }
 }
 
@@ -84,12 +94,17 @@ pub(crate) struct FastqReader<M: Deref<Target = ProgressCounters>> {
     decompressor: Decompressor<M>,
     /// Decompressed bytes after the last block.
     carry_over: Vec<u8>,
-    /// FASTA only: position in `carry_over` where the next line starts or continues.
+    /// FASTA and joined lines only: position in `carry_over` where the next line starts or continues.
     carry_over_pos: usize,
     /// FASTA only: whether the position `carry_over_pos` is inside a line of bases.
     is_in_sequence_line: bool,
     /// First byte of a header: `@`, or `>` for FASTA.
     header_mark: u8,
+    accepts_unusual_fastq: bool,
+    /// Whether a sequence of several lines was found, so that lines are joined from there on.
+    joins_lines: bool,
+    /// Joined lines only: the error with which the bytes in `carry_over` end.
+    pending_fault: Option<Error>,
     /// Whether the file was read to its end and its last byte is not a line end.
     lacks_final_newline: bool,
     /// Number of records that were moved into blocks so far.
@@ -127,6 +142,9 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
             carry_over_pos: at,
             is_in_sequence_line: within,
             header_mark: mark,
+            accepts_unusual_fastq: terms.accepts_unusual_fastq,
+            joins_lines: false,
+            pending_fault: None,
             lacks_final_newline: unterminated,
             records,
             max_record_bytes: longest,
@@ -146,6 +164,8 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     pub(crate) fn fill_block(&mut self, block: &mut FastqBlock, limit: BlockLimits) {
         if self.header_mark == b'>' {
             self.fill_fasta_block(block, limit);
+        } else if self.joins_lines {
+            self.fill_block_with_joined_lines(block, limit);
         } else {
             self.fill_block_fastq(block, limit);
         }

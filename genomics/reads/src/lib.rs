@@ -88,7 +88,7 @@ mod error;
 
 pub use genuma_work::ProgressCounters;
 
-pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence};
+pub use aligned::{AlignedHeader, AlignedInput, AlignedOptions, CramReference, HeaderSequence, is_in_cram_decoder};
 pub use check::{check_lanes, check_lanes_for_one_pass};
 pub use compression::CompressionFormat;
 pub use empty_lanes::{
@@ -104,7 +104,7 @@ pub use pair_batch::{Mate, PairBatch, ReadPair};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use read_structure::{ReadStructure, ReadStructures};
-pub use record_counts::{INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE, RecordCounts};
+pub use record_counts::{INCOMPLETE_READ_KINDS, IncompleteReadKind, RecordCounts};
 pub use shards::{ShardPlan, SplitObstacle, UnderSplitLane, split_lanes_into_shards};
 pub use stream::{BatchLimits, ReadStream, StreamLane, StreamOptions};
 pub use tags::{BamTag, BamTagIter, CarriedTags, InvalidTags, parse_tag_name};

@@ -101,13 +101,15 @@ fn peek_pipe(pipe: &File, is_enough: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u
     let start = Instant::now();
     let mut head = Vec::new();
     loop {
+        // Examined before the bytes, which a writer may complete between the two.
+        let has_ended = has_no_writer(pipe)?;
         match tee_pipe(pipe, &mut head) {
             // The pipe has no writer, or not yet.
-            Ok(()) if head.is_empty() && (!named || has_no_writer(pipe)? || start.elapsed() > WRITER_TIMEOUT) => {
+            Ok(()) if head.is_empty() && (!named || has_ended || start.elapsed() > WRITER_TIMEOUT) => {
                 return Ok(head);
             }
             Ok(()) if head.is_empty() => sleep(POLL_INTERVAL),
-            Ok(()) if head.len() >= MAX_PEEK_BYTES || is_enough(&head) || has_no_writer(pipe)? => return Ok(head),
+            Ok(()) if head.len() >= MAX_PEEK_BYTES || is_enough(&head) || has_ended => return Ok(head),
             Ok(()) => sleep(POLL_INTERVAL),
             Err(Errno::AGAIN) => match poll(&mut [PollFd::new(pipe, PollFlags::IN)], None) {
                 Ok(_) | Err(Errno::INTR) => {}

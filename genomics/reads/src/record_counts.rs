@@ -4,21 +4,44 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-const MATE_MISSING: &str = "reads whose mate is not in the file, used without it";
-const HARD_CLIPPED: &str = "hard-clipped reads without their clipped bases";
-const WITHOUT_BASES: &str = "reads without bases";
-const SHORTER_THAN_STRUCTURE: &str = "reads shorter than their read structure, left out with their mates";
-/// Beginnings of the descriptions of reads that are incomplete (see
-/// [`RecordCounts::describe_skipped_and_missing_counts`]), each with advice for a warning.
-pub const INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE: [(&str, &str); 4] = [
-    (MATE_MISSING, "check that its files have all reads of the sample"),
-    (
-        HARD_CLIPPED,
-        "their clipped bases are not in the file and cannot support variants. Use the original FASTQ or BAM files",
-    ),
-    (WITHOUT_BASES, "these reads contribute nothing. Use the original FASTQ or BAM files"),
-    (SHORTER_THAN_STRUCTURE, "check that --umi (for the normal --normal-umi) describes these reads"),
+/// A kind of incomplete reads.
+pub struct IncompleteReadKind {
+    /// What the reads are, after their number; the beginning of their description in the ledger.
+    pub description: &'static str,
+    /// What a warning adds.
+    pub advice: &'static str,
+    counts: fn(&RecordCounts) -> &CountWithExample,
+}
+
+/// Kinds of incomplete reads that the ledger has (see [`RecordCounts::describe_skipped_and_missing_counts`]).
+pub const INCOMPLETE_READ_KINDS: [IncompleteReadKind; 4] = [
+    IncompleteReadKind {
+        description: "reads shorter than their read structure, left out with their mates",
+        advice: "check that the read structure (--umi, --normal-umi) describes these reads",
+        counts: |counts| &counts.shorter_than_structure,
+    },
+    IncompleteReadKind {
+        description: "reads whose mate is not in the file, used without it",
+        advice: "check that the files have all reads of the sample",
+        counts: |counts| &counts.mate_missing,
+    },
+    IncompleteReadKind {
+        description: "hard-clipped reads without their clipped bases",
+        advice: "the clipped bases cannot be aligned or support variants. Use the original FASTQ or BAM files",
+        counts: |counts| &counts.hard_clipped,
+    },
+    IncompleteReadKind {
+        description: "reads without bases",
+        advice: "these reads contribute nothing. Use the original FASTQ or BAM files",
+        counts: |counts| &counts.without_bases,
+    },
 ];
+
+const WITHOUT_QUALITIES: IncompleteReadKind = IncompleteReadKind {
+    description: "reads without qualities",
+    advice: "all their bases are used, whatever the minimum quality",
+    counts: |counts| &counts.without_qualities,
+};
 
 /// Numbers of the records of a file or lane, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,10 +116,10 @@ impl CountWithExample {
         }
     }
 
-    /// Returns `what` with the example name appended, for a message, and the number of reads.
-    pub fn describe_with_example_and_count(&self, what: &str) -> (String, u64) {
+    /// Returns `what` with the example name appended, for a message.
+    fn describe_with_example(&self, what: &str) -> String {
         let example = self.example_name.as_ref().map_or(String::new(), |name| format!(" (such as {name})"));
-        (format!("{what}{example}"), self.num_reads)
+        format!("{what}{example}")
     }
 
     fn add_counts(&mut self, other: &CountWithExample) {
@@ -135,24 +158,27 @@ impl RecordCounts {
         self.shorter_than_structure.add_counts(shorter_than_structure);
     }
 
-    /// Descriptions and numbers of skipped records and of missing data; only numbers above 0.
+    /// Descriptions and numbers of skipped records and of incomplete reads, for the ledger; only numbers above 0.
     pub fn describe_skipped_and_missing_counts(&self) -> Vec<(String, u64)> {
         let skipped = [
             ("secondary records, skipped".to_owned(), self.secondary),
             ("supplementary records, skipped".to_owned(), self.supplementary),
-            self.shorter_than_structure.describe_with_example_and_count(SHORTER_THAN_STRUCTURE),
         ];
-        skipped.into_iter().filter(|(_, n)| *n > 0).chain(self.describe_missing_data_counts()).collect()
+        let incomplete = INCOMPLETE_READ_KINDS.iter().map(|kind| {
+            let counts = (kind.counts)(self);
+            (counts.describe_with_example(kind.description), counts.num_reads)
+        });
+        skipped.into_iter().chain(incomplete).filter(|(_, num_reads)| *num_reads > 0).collect()
     }
 
-    /// Descriptions and numbers of missing mates, bases and reads; only numbers above 0.
-    fn describe_missing_data_counts(&self) -> Vec<(String, u64)> {
-        let all = [
-            self.mate_missing.describe_with_example_and_count(MATE_MISSING),
-            self.hard_clipped.describe_with_example_and_count(HARD_CLIPPED),
-            self.without_bases.describe_with_example_and_count(WITHOUT_BASES),
-        ];
-        all.into_iter().filter(|(_, n)| *n > 0).collect()
+    /// Warnings of incomplete reads: how many there are, and what to do.
+    pub fn format_incomplete_read_warnings(&self) -> Vec<String> {
+        let kinds = INCOMPLETE_READ_KINDS.iter().chain([&WITHOUT_QUALITIES]);
+        let counted = kinds.map(|kind| (kind, (kind.counts)(self))).filter(|(_, counts)| counts.num_reads > 0);
+        let warning = |(kind, counts): (&IncompleteReadKind, &CountWithExample)| {
+            format!("{} {}: {}", counts.num_reads, counts.describe_with_example(kind.description), kind.advice)
+        };
+        counted.map(warning).collect()
     }
 }
 
@@ -176,6 +202,14 @@ mod tests {
             [
                 ("secondary records, skipped".to_owned(), 2),
                 ("reads whose mate is not in the file, used without it (such as a)".to_owned(), 3)
+            ]
+        );
+        one.without_qualities.add_read(b"q");
+        assert_eq!(
+            one.format_incomplete_read_warnings(),
+            [
+                "3 reads whose mate is not in the file, used without it (such as a): check that the files have all reads of the sample",
+                "1 reads without qualities (such as q): all their bases are used, whatever the minimum quality",
             ]
         );
     }

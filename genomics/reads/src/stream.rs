@@ -116,6 +116,9 @@ pub struct StreamOptions {
     /// Whether the name of a read of FASTQ or FASTA is its whole header line without `@` or `>`, instead of the first
     /// word. Then the comment is empty.
     pub uses_whole_header_as_name: bool,
+    /// Whether FASTQ is accepted that aligners accept: sequences and qualities of several lines, and files without
+    /// reads.
+    pub accepts_unusual_fastq: bool,
     /// The tags of BAM and CRAM records that are delivered with the reads ([`ReadRef::tags`]); `None` for no tags.
     pub carried_tags: Option<Arc<CarriedTags>>,
     /// Counts the bytes, reads and pairs that have been read. The expected number of bytes stays 0 if one of the files
@@ -132,9 +135,15 @@ impl StreamOptions {
             batches_ahead: 2,
             inflate_threads: 1,
             uses_whole_header_as_name: false,
+            accepts_unusual_fastq: false,
             carried_tags: None,
             progress: Arc::default(),
         }
+    }
+
+    fn fastq_options(&self, access: FileReadOptions) -> FastqOptions {
+        let accepts_unusual_fastq = self.accepts_unusual_fastq;
+        FastqOptions { accepts_unusual_fastq, ..FastqOptions::for_reads_of_any_length(access) }
     }
 }
 
@@ -179,7 +188,8 @@ impl ReadStream {
     pub fn open(lanes: &[StreamLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Io)?;
         let access = FileReadOptions { pipe_waker: Some(Arc::new(wake)), ..FileReadOptions::default() };
-        check_inputs(lanes, &access, &options.progress)?;
+        let terms = options.fastq_options(access.clone());
+        check_inputs(lanes, &terms, &options.progress)?;
 
         let ahead = options.batches_ahead.max(1);
         // Pairs and unpaired reads may alternate in a BAM file, so two batches are filled at the same time.
@@ -251,19 +261,21 @@ impl Drop for ReadStream {
 }
 
 /// Checks all that can be checked without reading bytes of a pipe, and sets the expected number of bytes.
-fn check_inputs(lanes: &[StreamLane], access: &FileReadOptions, progress: &ProgressCounters) -> Result<(), Error> {
+fn check_inputs(lanes: &[StreamLane], terms: &FastqOptions, progress: &ProgressCounters) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(StreamLane::paths);
     let aligned: Vec<&AlignedInput> = (lanes.iter())
         .filter_map(|lane| if let StreamLane::Aligned(aligned) = lane { Some(aligned) } else { None })
         .collect();
-    let terms = FastqOptions::for_reads_of_any_length(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
     for path in paths() {
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular_file(path).map_err(unreadable)? {
             match aligned.iter().find(|aligned| aligned.path == path) {
                 Some(aligned) => aligned::check_eof_marker_and_header(aligned)?,
-                None => drop(FastqReader::open(path, &ProgressCounters::default(), &terms)?),
+                None => match FastqReader::open(path, &ProgressCounters::default(), terms) {
+                    Err(fault) if terms.accepts(&fault) => continue,
+                    opened => drop(opened?),
+                },
             }
             regular.push((path, None));
             bytes += path.metadata().map_err(unreadable)?.len();
@@ -318,10 +330,7 @@ impl PairingThread {
             let made = reader.map_err(StopReason::Failed).and_then(|reader| self.read_aligned_lane(number, reader));
             return made.map_err(|halt| self.send_failure(halt));
         }
-        let terms = FastqOptions::for_reads_of_any_length(FileReadOptions {
-            inflate_threads: inflaters,
-            ..self.access.clone()
-        });
+        let terms = self.options.fastq_options(FileReadOptions { inflate_threads: inflaters, ..self.access.clone() });
         let mut output = BatchWriter::new(self, number, !matches!(lane, StreamLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
@@ -406,15 +415,15 @@ fn read_blocks(
     let mut stream = match FastqReader::open(path, progress, terms) {
         Ok(stream) => stream,
         Err(fault) => {
+            let block = if terms.accepts(&fault) { FastqBlock::default() } else { FastqBlock::new_with_error(fault) };
             // A failure to send means that the consumer was dropped.
-            let _ = blocks.send(FastqBlock::new_with_error(fault));
+            let _ = blocks.send(block);
             return;
         }
     };
     let limit = BlockLimits { records: stream.estimate_records_per_block(), bytes: TARGET_BLOCK_BYTES };
     while let Ok(mut block) = used.recv() {
-        stream.fill_block(&mut block, limit);
-        block.truncate_at_first_invalid_record(path);
+        stream.fill_and_check_block(&mut block, limit);
         let more = block.has_more;
         if blocks.send(block).is_err() || !more {
             return;

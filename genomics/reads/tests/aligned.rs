@@ -266,7 +266,7 @@ fn damage_is_reported() {
     assert!(error.contains("g.bam: record 22: \"lane:10\" has a second primary record for read 1"), "{error}");
     let mut equal = records.clone();
     equal[3].seq[5] = b'=';
-    assert!(of("h.bam", &equal).contains("h.bam: record 4: '=' in the sequence is not a base"));
+    assert!(of("h.bam", &equal).contains("h.bam: record 4: '=' in the sequence stands for the base of the reference"));
     let mut nameless = records.clone();
     nameless[3].name = Vec::new();
     assert!(of("i.bam", &nameless).contains("i.bam: record 4: has no name"));

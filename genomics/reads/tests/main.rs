@@ -11,6 +11,7 @@ mod cram_header;
 mod faults;
 mod pipes;
 mod reference;
+mod several_lines;
 mod shards;
 mod stream;
 mod trim;

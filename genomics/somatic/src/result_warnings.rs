@@ -2,7 +2,7 @@
 //! withhold the results unless the user requests them.
 
 use genuma_pair::identity::{IdentityResult, Relation};
-use genuma_reads::{INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE, NORMAL_SAMPLE, TUMOUR_SAMPLE};
+use genuma_reads::{INCOMPLETE_READ_KINDS, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
@@ -128,9 +128,9 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
 /// Returns a warning for each kind of incomplete reads of each sample. The ledger has them, also of a distributed call.
 fn find_incomplete_reads(ledger: &Ledger) -> Vec<ResultWarning> {
     let warn = |line: &LedgerLine| {
-        let (start, advice) = INCOMPLETE_READ_DESCRIPTIONS_AND_ADVICE
+        let (start, advice) = INCOMPLETE_READ_KINDS
             .iter()
-            .find_map(|&(what, advice)| Some((line.description.find(what)?, advice)))?;
+            .find_map(|kind| Some((line.description.find(kind.description)?, kind.advice)))?;
         let (sample, what) = line.description.split_at(start);
         let message = format!("{sample}{} {what}: {advice}", line.count);
         Some(ResultWarning::new(WarningTopic::IncompleteReads, message))

@@ -164,7 +164,13 @@ impl InstanceSupervisor<'_> {
             return false;
         }
         let status = match &ended.status {
-            Ok(status) if status.success() => return true,
+            Ok(status) if status.success() => {
+                // Input without reads is one batch without records.
+                for batch in unfinished.iter().filter(|batch| batch.wait_for_num_reads() == 0) {
+                    self.broker.deliver_records(self.instance_index, batch, Vec::new(), true);
+                }
+                return true;
+            }
             Ok(status) => *status,
             Err(error) => {
                 let source = io::Error::new(error.kind(), error.to_string());

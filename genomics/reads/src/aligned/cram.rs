@@ -1,10 +1,9 @@
 //! CRAM (CRAM format specifications 2.1 and 3). Each container is decoded by the thread that takes it.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use md5::{Digest, Md5};
 use noodles_cram::io::reader::{Container, Reader};
 use noodles_fasta::record::{Definition, Sequence};
 use noodles_fasta::{self as fasta, Repository};
-use noodles_sam::Header;
 use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
@@ -30,6 +28,7 @@ use super::cram_2::container_to_version_3;
 use super::cram_container::{
     ContainerHeaders, SliceHeader, add_missing_base_and_quality_series, ends_with_whole_container, read_container_bytes,
 };
+use super::cram_decoder_guard::{call_decoder, call_outside_decoder};
 use super::cram_header::CramHeader;
 use super::cram_reference::CramReference;
 use super::cram_version::CramVersion;
@@ -66,9 +65,7 @@ pub(super) struct CramFileReader<M> {
 
 /// Header of the file and reference, which are needed to decode its containers.
 struct DecodeContext {
-    header: AlignedHeader,
-    /// The header for the decoder.
-    decoder_header: Header,
+    header: Arc<CramHeader>,
     reference: Repository,
     /// Replaces the reference where records store all their bases, because the decoder requires a reference even then.
     blank_reference: Repository,
@@ -91,16 +88,16 @@ pub(super) struct EncodedContainer {
 struct ReferenceAdapter {
     genome: CramReference,
     cache: ReferenceSearchPath,
-    /// Lengths and MD5 sums of the sequences in the header of the file.
-    sequences: HashMap<Vec<u8>, (usize, Option<String>)>,
+    header: Arc<CramHeader>,
 }
 
 impl fasta::repository::Adapter for ReferenceAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
-        let (length, md5) = self.sequences.get(name).cloned().unwrap_or_default();
-        let bases = match md5 {
+        let sequence = self.header.find_sequence(name)?;
+        let length = sequence.length as usize;
+        let bases = match &sequence.md5 {
             Some(md5) if self.genome.path().is_none() && !self.cache.has_no_path_templates() => {
-                self.cache.read_sequence_by_md5(name, &md5, length)
+                self.cache.read_sequence_by_md5(name, md5, length)
             }
             _ => self.genome.read_sequence(name, length),
         };
@@ -113,13 +110,12 @@ impl fasta::repository::Adapter for ReferenceAdapter {
 
 /// Provides sequences of the right lengths that consist of zero bytes. Their memory is never touched.
 struct BlankAdapter {
-    /// Lengths of the sequences in the header of the file.
-    lengths: HashMap<Vec<u8>, usize>,
+    header: Arc<CramHeader>,
 }
 
 impl fasta::repository::Adapter for BlankAdapter {
     fn get(&mut self, name: &[u8]) -> Option<io::Result<fasta::Record>> {
-        let blank = vec![0; self.lengths.get(name)? + BASES_BEYOND_END];
+        let blank = vec![0; self.header.find_sequence(name)?.length as usize + BASES_BEYOND_END];
         Some(Ok(fasta::Record::new(Definition::new(name, None), Sequence::from(blank))))
     }
 }
@@ -127,7 +123,7 @@ impl fasta::repository::Adapter for BlankAdapter {
 impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
     /// Samples, platforms and reference sequences in the header.
     pub(super) fn header(&self) -> AlignedHeader {
-        self.context.header.clone()
+        self.context.header.aligned.clone()
     }
 
     /// Opens a file and reads its header. `max_slice_bytes` is the maximum size in bytes of the decompressed data of a
@@ -152,25 +148,19 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             }
             None => false,
         };
-        let CramHeader { aligned: header, decoder: decoder_header } = CramHeader::read(path, &mut input, version)?;
-        let sequences = header.sequences.iter();
-        let lengths = sequences.clone().map(|one| (one.name.clone().into_bytes(), one.length as usize)).collect();
-        let sequences = sequences.map(|one| (one.name.clone().into_bytes(), (one.length as usize, one.md5.clone())));
-        let sequences = sequences.collect();
-        let blank_reference = Repository::new(BlankAdapter { lengths });
+        let header = Arc::new(CramHeader::read(path, &mut input, version)?);
         let cache = ReferenceSearchPath::from_environment();
-        let genome = genome.clone();
-        let reference = Repository::new(ReferenceAdapter { genome: genome.clone(), cache, sequences });
+        let reference = ReferenceAdapter { genome: genome.clone(), cache, header: header.clone() };
+        let blank_reference = BlankAdapter { header: header.clone() };
         Ok(CramFileReader {
             path: path.into(),
             input,
             version,
             context: Arc::new(DecodeContext {
                 header,
-                decoder_header,
-                reference,
-                blank_reference,
-                genome,
+                reference: Repository::new(reference),
+                blank_reference: Repository::new(blank_reference),
+                genome: genome.clone(),
                 max_slice_bytes,
             }),
             records_read: 0,
@@ -214,9 +204,8 @@ impl<M: Deref<Target = ProgressCounters>> CramFileReader<M> {
             if let Some(completed) = add_missing_base_and_quality_series(bytes)? {
                 *bytes = completed;
             }
-            // The decoder may panic on damaged or crafted data.
-            let decoding = AssertUnwindSafe(|| Reader::new(&bytes[..]).read_container(container));
-            catch_unwind(decoding).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
+            let decoded = call_decoder(|| Reader::new(&bytes[..]).read_container(container));
+            decoded.unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
         });
         let bytes = read.map_err(|e| match e.kind() {
             io::ErrorKind::UnexpectedEof => Error::error_in_file(&self.path, FileFault::MissingEofMarker),
@@ -294,8 +283,7 @@ fn decode_container(
     let to_error = |e: io::Error| decode_error(path, first, e);
     let fault_in_record = |number: u32, fault| Error::error_in_record(path, first + u64::from(number), fault);
     let mut number = 0;
-    // The decoder may panic on damaged or crafted data.
-    let decoding = AssertUnwindSafe(|| -> Result<(), Error> {
+    let decoded = call_decoder(|| -> Result<(), Error> {
         let compression = container.compression_header().map_err(to_error)?;
         let [mut seq, mut qual, mut all_tags, mut carried_bytes] = <[Vec<u8>; 4]>::default();
         for (slice, layout_of_slice) in container.slices().zip(&layout.slices) {
@@ -309,7 +297,7 @@ fn decode_container(
             let is_shifted = !are_all_stored && layout.increment_qualities(&mut external);
             let reference = if layout.requires_reference { &shared.reference } else { &shared.blank_reference };
             let reference = reference.clone();
-            let records = slice.records(reference, &shared.decoder_header, &compression, &core, &external);
+            let records = slice.records(reference, &shared.header.decoder, &compression, &core, &external);
             let records = records.map_err(to_error)?;
             if layout.requires_reference && layout_of_slice.reference_md5.is_none() {
                 shared.check_reference_md5(&records).map_err(to_error)?;
@@ -349,13 +337,13 @@ fn decode_container(
                 }
                 let (seq, qual, tags) = (&seq[..], &qual[..], &carried_bytes[..]);
                 let fields = SamFields { flags, name, is_hard_clipped: clipped, seq, qual, umi, tags };
-                each(number, fields).map_err(|fault| fault_in_record(number, fault))?;
+                call_outside_decoder(|| each(number, fields)).map_err(|fault| fault_in_record(number, fault))?;
                 number += 1;
             }
         }
         Ok(())
     });
-    catch_unwind(decoding).unwrap_or_else(|_| Err(fault_in_record(number, RecordFault::CramUndecodable)))
+    decoded.unwrap_or_else(|| Err(fault_in_record(number, RecordFault::CramUndecodable)))
 }
 
 /// Appends a tag encoded as in BAM.
@@ -489,9 +477,9 @@ impl DecodeContext {
     /// A sum differs, or the header has none although the reference is a file.
     fn check_reference_md5(&self, records: &[noodles_cram::Record<'_>]) -> io::Result<()> {
         let mapped = records.iter().filter(|record| record.flags().is_ok_and(|flags| !flags.is_unmapped()));
-        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.decoder_header)?.ok());
+        let ids = mapped.filter_map(|record| record.reference_sequence_id(&self.header.decoder)?.ok());
         for id in ids.collect::<BTreeSet<_>>() {
-            let Some(sequence) = self.header.sequences.get(id) else { continue };
+            let Some(sequence) = self.header.aligned.sequences.get(id) else { continue };
             let name = &sequence.name;
             match (&sequence.md5, self.genome.path()) {
                 (Some(expected), _) => {

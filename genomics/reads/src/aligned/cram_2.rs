@@ -4,13 +4,12 @@
 
 use std::io;
 
-use super::cram_container::{Fields, LENGTH_BYTES, invalid, push_crc, push_itf8};
-use super::cram_version::EOF_CONTAINER_3;
+use super::cram_block::{Block, BlockHeader, Fields, RAW, invalid, push_crc, push_itf8};
+use super::cram_container::LENGTH_BYTES;
+use super::cram_version::{CramVersion, EOF_CONTAINER_3};
 
 /// Alignment start in the end-of-file container: the letters `EOF` as a number.
 const EOF_ALIGNMENT_START: i32 = 0x45_4f46;
-/// Compression method of a block that is stored as it is.
-const RAW: u8 = 0;
 /// Content type of a block with the header of a slice.
 const SLICE_HEADER: u8 = 2;
 
@@ -64,9 +63,8 @@ pub(super) fn container_to_version_3(bytes: &[u8]) -> io::Result<Vec<u8>> {
 pub(super) fn num_bytes_beyond_length(container: &[u8]) -> io::Result<u64> {
     let blocks = ContainerHeader::read(container)?.blocks;
     let mut fields = Fields::new(blocks);
-    let (_method, _content_type, _content_id) = (fields.byte()?, fields.byte()?, fields.itf8()?);
-    let (compressed_bytes, _decompressed_bytes) = (fields.size()?, fields.size()?);
-    Ok((fields.at as u64 + compressed_bytes as u64).saturating_sub(blocks.len() as u64))
+    let first_block = BlockHeader::read(&mut fields)?;
+    Ok((fields.at as u64 + first_block.stored_bytes as u64).saturating_sub(blocks.len() as u64))
 }
 
 /// The header of a container of version 2.0 or 2.1, and the blocks that follow it.
@@ -109,24 +107,22 @@ impl<'a> ContainerHeader<'a> {
 
 /// Reads the next block of version 2.0 or 2.1, and appends it to `blocks` as one of version 3.0.
 fn append_block(fields: &mut Fields<'_>, blocks: &mut Vec<u8>) -> io::Result<()> {
-    let (start, block) = (fields.at, blocks.len());
-    let (method, content_type, _content_id) = (fields.byte()?, fields.byte()?, fields.itf8()?);
-    let sizes = fields.at;
-    let (compressed_bytes, _decompressed_bytes) = (fields.size()?, fields.size()?);
-    let data = fields.take(compressed_bytes)?;
-    if content_type == SLICE_HEADER {
-        if method != RAW {
+    let (start, new_start) = (fields.at, blocks.len());
+    let block = Block::read(fields, CramVersion::V2_1)?;
+    if block.header.content_type == SLICE_HEADER {
+        if block.header.method != RAW {
             return Err(invalid("the header of a slice is compressed"));
         }
-        let header = slice_header_to_version_3(data)?;
-        blocks.extend(&fields.bytes[start..sizes]);
-        push_itf8(blocks, header.len());
-        push_itf8(blocks, header.len());
-        blocks.extend(header);
+        let slice_header = slice_header_to_version_3(block.stored)?;
+        blocks.extend([RAW, SLICE_HEADER]);
+        push_itf8(blocks, block.header.content_id as u32 as usize);
+        push_itf8(blocks, slice_header.len());
+        push_itf8(blocks, slice_header.len());
+        blocks.extend(slice_header);
     } else {
         blocks.extend(&fields.bytes[start..fields.at]);
     }
-    push_crc(blocks, block);
+    push_crc(blocks, new_start);
     Ok(())
 }
 
@@ -157,7 +153,6 @@ fn push_ltf8(bytes: &mut Vec<u8>, number: u32) {
 mod tests {
     use super::*;
     use crate::aligned::cram_container::{ContainerHeaders, read_container_bytes};
-    use crate::aligned::cram_version::CramVersion;
 
     /// A block of version 2.1, stored as it is.
     fn block(content_type: u8, data: &[u8]) -> Vec<u8> {

@@ -4,15 +4,13 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::ops::Range;
-
-use flate2::Crc;
-use flate2::bufread::GzDecoder;
 
 use crate::error::FileFault;
 use crate::input_file::read_exactly;
 
+use super::cram_block::{Block, CRC_BYTES, Fields, invalid, push_crc, push_itf8};
 use super::cram_version::{CramVersion, FILE_DEFINITION_BYTES};
 
 /// Number of records that any slice may have. A larger slice may have [`MAX_RECORDS_PER_BYTE`] records per byte of its
@@ -23,9 +21,6 @@ const MAX_RECORDS_PER_BYTE: u64 = 8;
 
 /// Number of bytes of a container's length.
 pub(super) const LENGTH_BYTES: usize = 4;
-/// Number of bytes of a container or block header's CRC32.
-const CRC_BYTES: usize = 4;
-
 /// Bit of the CRAM flags of a record: all its qualities are stored.
 const QUALITIES_ARE_STORED: i32 = 1;
 
@@ -63,11 +58,6 @@ enum RecordFlagsEncoding {
     /// They are not stored, share a block with another data series, or have another encoding.
     #[default]
     Unknown,
-}
-
-/// The error for a container whose headers contradict each other.
-pub(super) fn invalid(why: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
 /// Reads the next container, header and blocks, into `bytes`. Allocates only for bytes that the input has, even if the
@@ -148,53 +138,6 @@ fn read_ltf8_bytes(input: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<
     read_exactly(input, u64::from(bytes[start].leading_ones()), bytes)
 }
 
-/// Reads the fields of a header one after the other.
-pub(super) struct Fields<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: usize,
-}
-
-impl<'a> Fields<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Fields { bytes, at: 0 }
-    }
-
-    pub(super) fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
-        let end = self.at.checked_add(length).filter(|end| *end <= self.bytes.len());
-        let end = end.ok_or_else(|| invalid("a field or block is longer than its container"))?;
-        let taken = &self.bytes[self.at..end];
-        self.at = end;
-        Ok(taken)
-    }
-
-    pub(super) fn byte(&mut self) -> io::Result<u8> {
-        Ok(self.take(1)?[0])
-    }
-
-    /// Reads an ITF8 number: the number of leading one bits in the first byte is the number of further bytes.
-    pub(super) fn itf8(&mut self) -> io::Result<i32> {
-        let first = self.byte()?;
-        let further = first.leading_ones().min(4);
-        let mut number = if further == 4 { u32::from(first & 15) } else { u32::from(first) & (0x7f >> further) };
-        for (i, byte) in self.take(further as usize)?.iter().enumerate() {
-            // Of the fifth byte only the lower four bits count.
-            number = if i == 3 { number << 4 | u32::from(byte & 15) } else { number << 8 | u32::from(*byte) };
-        }
-        Ok(number as i32)
-    }
-
-    /// Reads an ITF8 number that must not be negative.
-    pub(super) fn size(&mut self) -> io::Result<usize> {
-        let number = self.itf8()?;
-        usize::try_from(number).map_err(|_| invalid(format!("a size of {number}")))
-    }
-
-    pub(super) fn skip_ltf8(&mut self) -> io::Result<()> {
-        let further = self.byte()?.leading_ones();
-        self.take(further as usize).map(drop)
-    }
-}
-
 /// The header of a CRAM container, and the blocks that follow it.
 struct ContainerHeader<'a> {
     /// The bytes of the numbers between the length and the landmarks.
@@ -222,37 +165,6 @@ impl<'a> ContainerHeader<'a> {
     }
 }
 
-struct BlockHeader<'a> {
-    method: u8,
-    decompressed_bytes: usize,
-    data: &'a [u8],
-}
-
-impl<'a> BlockHeader<'a> {
-    fn read(fields: &mut Fields<'a>) -> io::Result<Self> {
-        let (method, _content_type) = (fields.byte()?, fields.byte()?);
-        let (_content_id, compressed_bytes, decompressed_bytes) = (fields.itf8()?, fields.size()?, fields.size()?);
-        let data = fields.take(compressed_bytes)?;
-        fields.take(CRC_BYTES)?;
-        Ok(BlockHeader { method, decompressed_bytes, data })
-    }
-
-    /// The data of a block that is uncompressed or compressed with gzip; `None` for other methods.
-    fn data(&self) -> io::Result<Option<Cow<'a, [u8]>>> {
-        const GZIP: u8 = 1;
-        match self.method {
-            0 => Ok(Some(Cow::Borrowed(self.data))),
-            GZIP => {
-                let mut data = Vec::new();
-                let limit = self.decompressed_bytes as u64;
-                GzDecoder::new(self.data).take(limit).read_to_end(&mut data)?;
-                Ok(Some(Cow::Owned(data)))
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
 impl ContainerHeaders {
     /// Reads the headers in the bytes of a container. The layout of the end-of-file container is empty.
     ///
@@ -271,7 +183,7 @@ impl ContainerHeaders {
         }
         let slices = ranges.iter().map(|range| SliceHeader::read(&blocks[range.clone()], max_slice_bytes));
         let slices = slices.collect::<io::Result<_>>()?;
-        let header = BlockHeader::read(&mut Fields::new(blocks))?;
+        let header = Block::read(&mut Fields::new(blocks), CramVersion::V3)?;
         let mut layout = ContainerHeaders { slices, requires_reference: true, ..ContainerHeaders::default() };
         if let Some(data) = header.data()? {
             let series = read_data_series(&data)?;
@@ -328,7 +240,7 @@ impl SliceHeader {
     /// Reads the header of a slice and the headers of its blocks.
     fn read(bytes: &[u8], max_bytes: u64) -> io::Result<SliceHeader> {
         let mut blocks = Fields::new(bytes);
-        let header = BlockHeader::read(&mut blocks)?;
+        let header = Block::read(&mut blocks, CramVersion::V3)?;
         let data = header.data()?.ok_or_else(|| invalid("the header of a slice is compressed"))?;
         let mut fields = Fields::new(&data);
         let (_reference, _start, _span) = (fields.itf8()?, fields.itf8()?, fields.itf8()?);
@@ -343,7 +255,7 @@ impl SliceHeader {
         md5.copy_from_slice(fields.take(16)?);
         let mut decompressed = 0;
         for _ in 0..num_blocks {
-            decompressed += BlockHeader::read(&mut blocks)?.decompressed_bytes as u64;
+            decompressed += Block::read(&mut blocks, CramVersion::V3)?.header.decompressed_bytes as u64;
         }
         if decompressed > max_bytes {
             return Err(io::Error::other(FileFault::SliceTooLarge { slice_bytes: decompressed, max_bytes }));
@@ -446,7 +358,7 @@ pub(super) fn add_missing_base_and_quality_series(bytes: &[u8]) -> io::Result<Op
         return Ok(None);
     }
     let mut fields = Fields::new(blocks);
-    let header = BlockHeader::read(&mut fields)?;
+    let header = Block::read(&mut fields, CramVersion::V3)?;
     let old_length = fields.at;
     let Some(data) = header.data()? else { return Ok(None) };
     let series = read_data_series(&data)?;
@@ -495,30 +407,6 @@ fn with_series(header: &[u8], count: usize, added: &[(&[u8; 2], &[u8])]) -> io::
     new.extend(series);
     new.extend(&header[fields.at..]);
     Ok(new)
-}
-
-/// Appends a number as ITF8. It must be less than 2^32.
-pub(super) fn push_itf8(bytes: &mut Vec<u8>, number: usize) {
-    let number = number as u32;
-    match number {
-        0..0x80 => bytes.push(number as u8),
-        0x80..0x4000 => bytes.extend([(number >> 8) as u8 | 0x80, number as u8]),
-        0x4000..0x20_0000 => bytes.extend([(number >> 16) as u8 | 0xc0, (number >> 8) as u8, number as u8]),
-        0x20_0000..0x1000_0000 => {
-            bytes.extend([(number >> 24) as u8 | 0xe0, (number >> 16) as u8, (number >> 8) as u8, number as u8]);
-        }
-        _ => {
-            bytes.push((number >> 28) as u8 | 0xf0);
-            bytes.extend([(number >> 20) as u8, (number >> 12) as u8, (number >> 4) as u8, number as u8 & 15]);
-        }
-    }
-}
-
-/// Appends the CRC32 of the bytes from the offset `start` on.
-pub(super) fn push_crc(bytes: &mut Vec<u8>, start: usize) {
-    let mut crc = Crc::new();
-    crc.update(&bytes[start..]);
-    bytes.extend(crc.sum().to_le_bytes());
 }
 
 #[cfg(test)]

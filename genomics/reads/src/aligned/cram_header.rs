@@ -3,7 +3,6 @@
 
 use std::io::{self, BufRead, Read as _};
 use std::num::NonZero;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use noodles_cram::io::reader::Reader;
@@ -16,8 +15,9 @@ use crate::input_file::read_exactly;
 
 use super::cram_2::{container_to_version_3, num_bytes_beyond_length};
 use super::cram_container::read_container_bytes;
+use super::cram_decoder_guard::call_decoder;
 use super::cram_version::CramVersion;
-use super::header::{self, AlignedHeader};
+use super::header::{self, AlignedHeader, HeaderSequence};
 
 /// Header of a CRAM file.
 pub(super) struct CramHeader {
@@ -43,6 +43,11 @@ impl CramHeader {
             _ => Error::Read { path: path.into(), source: e },
         })?;
         CramHeader::parse(&text).map_err(|why| Error::error_in_file(path, FileFault::Header(why)))
+    }
+
+    /// The reference sequence with this name.
+    pub(super) fn find_sequence(&self, name: &[u8]) -> Option<&HeaderSequence> {
+        self.aligned.sequences.get(self.decoder.reference_sequences().get_index_of(name)?)
     }
 
     /// Parses a header text. As in htslib, a read group with the ID of an earlier one gets no index, and two reference
@@ -84,8 +89,7 @@ fn read_text(input: &mut impl BufRead, version: CramVersion) -> io::Result<Vec<u
         read_exactly(input, missing_bytes, &mut container)?;
         container = container_to_version_3(&container)?;
     }
-    // The decoder may panic on damaged or crafted data.
-    let reading = AssertUnwindSafe(|| {
+    let text = call_decoder(|| {
         let mut reader = Reader::new(&container[..]);
         let mut reader = reader.header_reader();
         let mut container = reader.container_reader()?;
@@ -93,7 +97,7 @@ fn read_text(input: &mut impl BufRead, version: CramVersion) -> io::Result<Vec<u
         container.raw_sam_header_reader()?.read_to_end(&mut text)?;
         Ok(text)
     });
-    catch_unwind(reading).unwrap_or_else(|_| Err(io::ErrorKind::InvalidData.into()))
+    text.unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::dna::complement_iupac;
-use crate::error::{ByteForDisplay, Error, RecordFault};
+use crate::error::{Error, RecordFault};
 use crate::fastq::template_name;
 
 use crate::record_counts::RecordCounts;
@@ -452,5 +452,5 @@ fn find_umi_tags(record: &[u8], mut at: usize) -> Result<[Option<Range<usize>>; 
 
 /// Checks that a sequence has no `=`, which means "same base as the reference": the reference is not available here.
 pub(super) fn check_no_equals_sign(seq: &[u8]) -> Result<(), RecordFault> {
-    if seq.contains(&b'=') { Err(RecordFault::InvalidBase(ByteForDisplay(b'='))) } else { Ok(()) }
+    if seq.contains(&b'=') { Err(RecordFault::BaseOfReference) } else { Ok(()) }
 }

@@ -79,7 +79,7 @@ impl<M: Deref<Target = ProgressCounters>> FastqReader<M> {
     }
 
     /// Decompresses the next chunk and appends it to the carry-over; false at the end of the file.
-    fn refill(&mut self) -> Result<bool, super::DecompressError> {
+    pub(super) fn refill(&mut self) -> Result<bool, super::DecompressError> {
         let left = self.carry_over.len() - self.carry_over_pos;
         self.carry_over.copy_within(self.carry_over_pos.., 0);
         self.carry_over_pos = 0;
