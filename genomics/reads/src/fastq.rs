@@ -1,5 +1,5 @@
-//! FASTQ (four lines per record, or more where they are accepted) and FASTA: divides a file into blocks of whole records, checks the records, and
-//! pairs mates.
+//! FASTQ (four lines per record, or more where they are accepted) and FASTA: divides a file into blocks of whole
+//! records, checks the records, and pairs mates.
 //!
 //! Finding block boundaries only searches for line ends, which is so fast that one thread at a time can do it under a
 //! lock. The thread that takes the block does all other work.
