@@ -23,7 +23,7 @@ dist=(python3-venv qemu-user-static skopeo)
 # The book of the documentation.
 docs=(python3-venv)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
-bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
+bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly freebayes openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
   echo "usage: scripts/setup.sh build|lint|test|bench|docs|dist|fpga ..." >&2
