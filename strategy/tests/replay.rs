@@ -46,6 +46,19 @@ fn pilots_make_it_better_still() {
 }
 
 #[test]
+fn predicted_times_rank_as_the_published_ones() {
+    let correlations = |aligners: &[&str]| -> Vec<f64> {
+        let of = report().judged.iter().filter(|judged| aligners.contains(&&*judged.case.workload.aligner));
+        of.map(|judged| judged.rank_correlation).collect()
+    };
+    let bound_by_memory = correlations(&["bowtie2", "bwa-mem"]);
+    assert!(bound_by_memory.len() == 8 && bound_by_memory.iter().all(|&r| r >= 0.84), "{bound_by_memory:?}");
+    // Without placement, the published times of these rise and fall with the number of threads.
+    let others = correlations(&["gem", "snap"]);
+    assert!(others.len() == 8 && mean(others.iter().copied()) >= 0.5, "{others:?}");
+}
+
+#[test]
 fn simple_rules_score_as_published() {
     let regret = |rule: BaselineRule| {
         let n = BaselineRule::ALL_BASELINE_RULES.iter().position(|other| *other == rule).unwrap();

@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 
 use super::race_simulation::{RaceOutcome, simulate_race};
 use super::{
-    BaselineRule, Error, ModelsByAlignerAndDataset, PublishedCase, PublishedRun, average_models_of_other_aligners,
-    fit_aligners_of_server, list_published_cases, published_runs, server_model,
+    AlignerAndDataset, BaselineRule, Error, ModelsByAlignerAndDataset, PublishedCase, PublishedRun,
+    average_models_of_other_aligners, fit_aligners_of_server, list_published_cases, published_runs, server_model,
 };
-use crate::model::predict_run_time;
+use crate::model::{ApplicationModel, MachineModel, predict_run_time};
 use crate::strategy::Strategy;
 use crate::trial_race::{RaceCandidate, RaceRules, rank_strategies_by_predicted_time};
 
@@ -30,6 +30,9 @@ pub struct EvaluatedCase {
     pub rules: Vec<Strategy>,
     /// Results of the simulated races, one per seed.
     pub races: Vec<RaceOutcome>,
+    /// Rank correlation (Spearman) of the predicted with the published run times of all strategies and numbers of
+    /// threads.
+    pub rank_correlation: f64,
 }
 
 impl EvaluatedCase {
@@ -80,20 +83,22 @@ pub fn evaluate_advisor_on_table(file: &str, text: &str) -> Result<AdvisorEvalua
     let mut report = AdvisorEvaluation { judged: Vec::new(), fewer_threads: Vec::new(), rules };
     for (from, to) in [(one, other), (other, one)] {
         let fitted = fit_aligners_of_server(&runs, from)?;
-        report.judged.extend(evaluate_cases(&fitted, from, list_published_cases(&runs, to)?, rules)?);
+        report.judged.extend(evaluate_cases(&fitted, from, &runs, to, rules)?);
         report.fewer_threads.push((from.to_owned(), fewer_threads(&fitted, &runs, to)?));
     }
     Ok(report)
 }
 
-/// Evaluates the advisor on `cases` with the parameters `fitted`, which were fitted on the server `from`.
+/// Evaluates the advisor on the cases of the server `to` with the parameters `fitted`, which were fitted on the server
+/// `from`.
 ///
 /// # Errors
 /// A server, aligner or data set is not described, or an aligner was not run on `from`.
 pub(crate) fn evaluate_cases(
     fitted: &ModelsByAlignerAndDataset,
     from: &str,
-    cases: Vec<PublishedCase>,
+    runs: &[PublishedRun],
+    to: &str,
     rules: RaceRules,
 ) -> Result<Vec<EvaluatedCase>, Error> {
     let others = average_models_of_other_aligners(fitted);
@@ -115,10 +120,45 @@ pub(crate) fn evaluate_cases(
                 .map(|rule| rule.choose_strategy_by_rule(&case, &machine, app.index_bytes))
                 .collect(),
             races: (0..RACES_PER_CASE).map(|seed| simulate_race(&case, &ranked, rules, seed)).collect(),
+            rank_correlation: rank_correlation(&predicted_and_published_times(&machine, app, runs, &case)),
             case,
         })
     };
-    cases.into_iter().map(one).collect()
+    list_published_cases(runs, to)?.into_iter().map(one).collect()
+}
+
+/// Predicted and published seconds of each run of a case, whatever its strategy and number of threads.
+fn predicted_and_published_times(
+    machine: &MachineModel,
+    app: &ApplicationModel,
+    runs: &[PublishedRun],
+    case: &PublishedCase,
+) -> Vec<[f64; 2]> {
+    let is_of_case =
+        |run: &&PublishedRun| run.server == case.server && AlignerAndDataset::from_run(run) == case.workload;
+    let times = |run: &PublishedRun| {
+        let predicted = predict_run_time(machine, app, &run.strategy, run.threads).ok()?;
+        Some([predicted.seconds, run.seconds])
+    };
+    runs.iter().filter(is_of_case).filter_map(times).collect()
+}
+
+/// Rank correlation (Spearman) of pairs of numbers; NaN if all numbers of a kind are equal.
+fn rank_correlation(pairs: &[[f64; 2]]) -> f64 {
+    let ranks = |side: usize| -> Vec<f64> {
+        // Equal numbers share the mean of their ranks.
+        let rank = |pair: &[f64; 2]| {
+            let below = pairs.iter().filter(|other| other[side] < pair[side]).count();
+            let equal = pairs.iter().filter(|other| other[side] == pair[side]).count();
+            below as f64 + (equal as f64 - 1.0) / 2.0
+        };
+        pairs.iter().map(rank).collect()
+    };
+    let middle = (pairs.len() as f64 - 1.0) / 2.0;
+    let [one, other] =
+        [ranks(0), ranks(1)].map(|ranks| ranks.into_iter().map(|rank| rank - middle).collect::<Vec<_>>());
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt()
 }
 
 fn fewer_threads(fitted: &ModelsByAlignerAndDataset, runs: &[PublishedRun], server: &str) -> Result<Vec<f64>, Error> {
@@ -127,7 +167,7 @@ fn fewer_threads(fitted: &ModelsByAlignerAndDataset, runs: &[PublishedRun], serv
     let plain =
         |run: &&PublishedRun| run.server == server && run.strategy == Strategy::PLAIN_RUN && Some(run.threads) != most;
     let ratio = |run: &PublishedRun| {
-        let app = fitted.get(&super::AlignerAndDataset::from_run(run))?;
+        let app = fitted.get(&AlignerAndDataset::from_run(run))?;
         let predicted = predict_run_time(&machine, app, &run.strategy, run.threads).ok()?;
         Some(run.seconds / predicted.seconds)
     };
@@ -234,4 +274,19 @@ fn summary(f: &mut Formatter<'_>, name: &str, regrets: impl Iterator<Item = f64>
 
 fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_correlate_whatever_the_scale() {
+        assert_eq!(rank_correlation(&[[1.0, 10.0], [2.0, 100.0], [3.0, 1e9]]), 1.0);
+        assert_eq!(rank_correlation(&[[1.0, 3.0], [2.0, 2.0], [3.0, -7.0]]), -1.0);
+        // Ranks 0, 1.5, 1.5, 3 and 0, 1, 2, 3.
+        let ties = rank_correlation(&[[1.0, 1.0], [2.0, 2.0], [2.0, 3.0], [9.0, 4.0]]);
+        assert!((ties - 4.5 / 22.5_f64.sqrt()).abs() < 1e-12, "{ties}");
+        assert!(rank_correlation(&[[1.0, 1.0], [1.0, 2.0]]).is_nan());
+    }
 }
