@@ -14,7 +14,6 @@ standard output.
 
 import argparse
 import glob
-import itertools
 import os
 import subprocess
 import sys
@@ -25,9 +24,9 @@ TARGET_PADDING_BP = 100
 COLUMNS = ["set", "caller", "class", "truth", "default_found", "default_false", "best_found", "best_false", "thresholds"]
 
 
-def run(command, **options):
+def run(command):
     """Runs a shell command; ends the benchmark if it fails."""
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"assay_peers.py: {command}: exit code {done.returncode}\n{done.stderr[-4000:]}")
     return done.stdout
@@ -123,13 +122,22 @@ def best_thresholds(calls, truth, precision):
     for column in range(width):
         values = sorted({scores[column] for scores in calls.values()})
         grids.append(values if len(values) <= 30 else [values[i * (len(values) - 1) // 29] for i in range(30)])
-    judged = [(scores, variant in truth) for variant, scores in calls.items()]
     best = (0, 0, ())
-    for thresholds in itertools.product(*grids):
-        kept = [is_true for scores, is_true in judged if all(score >= limit for score, limit in zip(scores, thresholds))]
-        true = sum(kept)
-        if true > best[0] and true >= precision * len(kept):
-            best = (true, len(kept) - true, thresholds)
+
+    def search(judged, thresholds):
+        """Tries all thresholds of the remaining scores on the calls that pass the first ones."""
+        nonlocal best
+        true = sum(is_true for _, is_true in judged)
+        column = len(thresholds)
+        if true <= best[0]:
+            return
+        if column < width:
+            for limit in grids[column]:
+                search([call for call in judged if call[0][column] >= limit], (*thresholds, limit))
+        elif true >= precision * len(judged):
+            best = (true, len(judged) - true, thresholds)
+
+    search([(scores, variant in truth) for variant, scores in calls.items()], ())
     return best
 
 
