@@ -270,19 +270,21 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
     let is_raised = thresholds.may_raise_quality || thresholds.normal_has_tumour_cells;
     let max_shift = if is_raised { f64::INFINITY } else { 0.0 };
     let expected = thresholds.known_bases as f64 * (-GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds).exp();
-    let is_counted = |genotype: &GenotypingResult| genotype.filters.iter().all(|&f| f == Filter::LowQuality);
+    let has_quality = |genotype: &GenotypingResult| genotype.quality > 0.0;
+    let is_counted = |genotype: &GenotypingResult| {
+        has_quality(genotype) && genotype.filters.iter().all(|&f| f == Filter::LowQuality)
+    };
     for kind in [ErrorFrequency::Common, ErrorFrequency::Rare] {
         let is_of_kind = |c: &VariantCall| c.error_frequency == kind && matches!(c.change, Change::Allele { .. });
-        let has_quality = |genotype: &GenotypingResult| genotype.quality > 0.0;
         let qualities: Vec<f64> = calls
             .iter()
-            .filter(|c| is_of_kind(c) && is_counted(&c.genotype) && has_quality(&c.genotype))
+            .filter(|c| is_of_kind(c) && is_counted(&c.genotype))
             .map(|c| log_odds_of_phred(c.genotype.quality))
             .collect();
         let frequency = MutationFrequency::learn(&qualities, expected, max_shift);
         let is_adjusted = |c: &VariantCall| is_of_kind(c) && (thresholds.may_raise_quality || has_quality(&c.genotype));
         for genotype in calls.iter_mut().filter(|c| is_adjusted(c)).map(|c| &mut c.genotype) {
-            let shift = phred_of_log_odds(match is_counted(genotype) && has_quality(genotype) {
+            let shift = phred_of_log_odds(match is_counted(genotype) {
                 true => frequency.shift_without(log_odds_of_phred(genotype.quality)),
                 false => frequency.shift(),
             });

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use genuma_kmers::encode::kmers;
@@ -132,34 +133,38 @@ impl ContigKmers {
     }
 }
 
-/// A place of a read on a contig: whether the read has the contig's orientation, and its candidate offsets, as in
-/// [`PlacedRead`].
-type ReadPlace = (bool, [i32; MAX_CANDIDATE_OFFSETS_PER_READ]);
-
 /// Places the reads of the pairs `members` on a contig. A read may be placed in both orientations. The result is sorted
 /// by pair and mate.
 pub fn place_reads(contig: &AlignedContig, members: &[u32], pairs: &[RecruitedPair]) -> Vec<PlacedRead> {
     let contig_kmers = ContigKmers::new(contig);
     let mut placed_reads = Vec::with_capacity(2 * members.len());
     let (mut votes, mut counted) = (Vec::new(), Vec::new());
-    // In deep libraries most reads have the sequence of another read.
-    let mut places: Vec<ReadPlace> = Vec::with_capacity(2 * members.len());
-    let mut places_by_seq: HashMap<&[u8], Range<u32>> = HashMap::new();
+    // In deep libraries most reads have the sequence of another read, and with it the same places.
+    let mut ranges_by_seq: HashMap<&[u8], Range<usize>> = HashMap::new();
     for &pair in members {
         for (mate, read) in (0u8..).zip(&pairs[pair as usize].mates) {
-            let range = places_by_seq.entry(&read.seq).or_insert_with(|| {
-                let first = places.len() as u32;
-                contig_kmers.collect_votes(read, &mut votes);
-                for same in votes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() >= MIN_KMER_VOTES) {
-                    counted.clear();
-                    counted.extend(same.chunk_by(|a, b| a == b).map(|v| (std::cmp::Reverse(v.len()), v[0].1)));
-                    counted.sort_unstable();
-                    places.push((same[0].0, std::array::from_fn(|i| counted.get(i).unwrap_or(&counted[0]).1)));
+            let vacant = match ranges_by_seq.entry(&read.seq) {
+                Entry::Occupied(same) => {
+                    for i in same.get().clone() {
+                        placed_reads.push(PlacedRead { pair, mate, ..placed_reads[i] });
+                    }
+                    continue;
                 }
-                first..places.len() as u32
-            });
-            let places = &places[range.start as usize..range.end as usize];
-            placed_reads.extend(places.iter().map(|&(forward, offsets)| PlacedRead { pair, mate, forward, offsets }));
+                Entry::Vacant(vacant) => vacant,
+            };
+            let start = placed_reads.len();
+            contig_kmers.collect_votes(read, &mut votes);
+            for same in votes.chunk_by(|a, b| a.0 == b.0) {
+                if same.len() < MIN_KMER_VOTES {
+                    continue;
+                }
+                counted.clear();
+                counted.extend(same.chunk_by(|a, b| a == b).map(|v| (std::cmp::Reverse(v.len()), v[0].1)));
+                counted.sort_unstable();
+                let at = std::array::from_fn(|i| counted.get(i).unwrap_or(&counted[0]).1);
+                placed_reads.push(PlacedRead { pair, mate, forward: same[0].0, offsets: at });
+            }
+            vacant.insert(start..placed_reads.len());
         }
     }
     placed_reads

@@ -196,7 +196,8 @@ pub struct LocusDepths {
 impl LocusDepths {
     /// Whether downsampling drops no pair at any locus.
     pub fn are_all_pairs_kept(&self) -> bool {
-        self.kmer_depths.iter().chain(&self.contig_depths).all(|&pairs| downsampling_level(pairs) == 0)
+        // The depth of a contig is that of one of its k-mers.
+        self.kmer_depths.iter().all(|&pairs| downsampling_level(pairs) == 0)
     }
 
     /// For each contig the downsampling factors of the normal and of the deepest tumour: a factor of 4 means that one
