@@ -419,42 +419,19 @@ fn restrictions_of_a_process() {
             .nodes(&[(0, "0-1", 1 << 10), (1, "2-3", 1 << 10), (2, "4-5", 1 << 10), (3, "6-7", 1 << 10)], flat(20));
         (0..4).fold(machine, |machine, i| machine.cores(i, 0, &groups(2 * i as u32, 2 * i as u32 + 1, 2)))
     };
-    assert_understood(
-        "affinity",
-        machine().allowed("2-3", "0-3"),
-        &[
-            "8 CPUs in 4 packages, threads of cores: 4 × 2",
-            "nodes 0: CPUs 0-1, 1024 MiB",
-            "nodes 1: CPUs 2-3, 1024 MiB",
-            "nodes 2: CPUs 4-5, 1024 MiB",
-            "nodes 3: CPUs 6-7, 1024 MiB",
-            "distances 10 20",
-            "may run on 2-3 of nodes 1, and use memory of nodes 0-3",
-        ],
-    );
-    assert_understood(
-        "memory elsewhere",
-        machine().allowed("0,2", "3"),
-        &[
-            "8 CPUs in 4 packages, threads of cores: 4 × 2",
-            "nodes 0: CPUs 0-1, 1024 MiB",
-            "nodes 1: CPUs 2-3, 1024 MiB",
-            "nodes 2: CPUs 4-5, 1024 MiB",
-            "nodes 3: CPUs 6-7, 1024 MiB",
-            "distances 10 20",
-            "may run on 0,2 of nodes 0-1, and use memory of nodes 3",
-        ],
-    );
-    assert_understood(
-        "nodes with offline numbers",
-        machine().allowed("0-511", "0-63"),
-        &[
-            "8 CPUs in 4 packages, threads of cores: 4 × 2",
-            "nodes 0: CPUs 0-1, 1024 MiB",
-            "nodes 1: CPUs 2-3, 1024 MiB",
-            "nodes 2: CPUs 4-5, 1024 MiB",
-            "nodes 3: CPUs 6-7, 1024 MiB",
-            "distances 10 20",
-        ],
-    );
+    let common = [
+        "8 CPUs in 4 packages, threads of cores: 4 × 2",
+        "nodes 0: CPUs 0-1, 1024 MiB",
+        "nodes 1: CPUs 2-3, 1024 MiB",
+        "nodes 2: CPUs 4-5, 1024 MiB",
+        "nodes 3: CPUs 6-7, 1024 MiB",
+        "distances 10 20",
+    ];
+    for (name, cpus, nodes, restrictions) in [
+        ("affinity", "2-3", "0-3", &["may run on 2-3 of nodes 1, and use memory of nodes 0-3"][..]),
+        ("memory elsewhere", "0,2", "3", &["may run on 0,2 of nodes 0-1, and use memory of nodes 3"]),
+        ("nodes with offline numbers", "0-511", "0-63", &[]),
+    ] {
+        assert_understood(name, machine().allowed(cpus, nodes), &[&common[..], restrictions].concat());
+    }
 }
