@@ -127,7 +127,8 @@ pub(crate) fn evaluate_cases(
     list_published_cases(runs, to)?.into_iter().map(one).collect()
 }
 
-/// Predicted and published seconds of each run of a case, whatever its strategy and number of threads.
+/// Predicted and published seconds of each run of a case that the model can predict, whatever its strategy and number of
+/// threads.
 fn predicted_and_published_times(
     machine: &MachineModel,
     app: &ApplicationModel,

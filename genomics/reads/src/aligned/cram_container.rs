@@ -21,6 +21,7 @@ const MAX_RECORDS_PER_BYTE: u64 = 8;
 
 /// Number of bytes of a container's length.
 pub(super) const LENGTH_BYTES: usize = 4;
+
 /// Bit of the CRAM flags of a record: all its qualities are stored.
 const QUALITIES_ARE_STORED: i32 = 1;
 
