@@ -53,6 +53,16 @@ pub(crate) struct GenotypeModelParams {
     /// Maximum distance between a change and one of a divergent contig for both to be in the same copy (formula 23).
     /// Unit: bp. Source: chosen, the length of a fragment. If higher: more calls in repeats are filtered.
     pub(crate) max_copy_distance_bp: usize,
+    /// Share of the molecules from another copy of a sequence whose mates are also found around the variant by chance or
+    /// because the copies are long (formula 28). Unit: share of molecules. Source: chosen. If higher: fewer calls in
+    /// repeats are filtered.
+    pub(crate) copy_mate_concordance: f64,
+    /// Log prior odds that no junction of the tumour lies within a fragment of a small variant (formula 28). Unit:
+    /// natural-log units. Source: chosen, 1 in 1,000. If higher: more small variants beside junctions are filtered.
+    pub(crate) near_junction_log_odds: f64,
+    /// Minimum log-odds at which the mates show that the molecules come from another copy of the sequence (formula 28).
+    /// Unit: natural-log units. Source: chosen, 20 to 1. If higher: fewer calls in repeats are filtered.
+    pub(crate) min_discordant_log_odds: f64,
     /// Slippage rate of a repeat above which length changes that normal and tumour share (mosaics, and slippage beyond
     /// the estimate) are more frequent than other shared alleles (formula 21). Unit: probability in a read. Source:
     /// chosen, the rate of repeats of nine units. If higher: more length changes of repeats pass at low fractions.
@@ -275,6 +285,9 @@ pub(crate) const GENOTYPE_MODEL_PARAMS: GenotypeModelParams = GenotypeModelParam
     beside_copy_log_odds: 4.0,
     max_linked_differences: 2,
     max_copy_distance_bp: 500,
+    copy_mate_concordance: 0.05,
+    near_junction_log_odds: 7.0,
+    min_discordant_log_odds: 3.0,
     shared_slippage_rate: 1e-3,
     shared_allele_share: 0.8,
     shared_odds_weight: 5.0,

@@ -19,6 +19,7 @@ use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::candidate_kmer::KmerDepths;
 use crate::count::{CountingResult, count_distinct_solid_kmers};
+use crate::discordant_mates;
 use crate::element_copy_filter;
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
@@ -180,8 +181,8 @@ impl GenotypingUnit<'_> {
             Some(known) => known.read_frequencies_of_changes(ranges.changes_of_all_loci(), &genome, &mut ledger)?,
             None => KnownVariantFrequencies::default(),
         };
-        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known)?;
         let reference = on_reference.then_some(&genome);
+        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known, reference)?;
         if let Some(panel) = panel {
             let (k, threads) = (self.params.k, self.resources.threads);
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
@@ -391,7 +392,7 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Genotypes the changes of all loci, filters copies of repeat families, and lowers qualities if there is no
+    /// Genotypes the changes of all loci, filters those of other copies of a sequence, and lowers qualities if there is no
     /// normal. Returns the calls in the order of the loci.
     fn genotype_loci(
         &self,
@@ -399,13 +400,19 @@ impl GenotypingPasses<'_> {
         errors: &ErrorModel,
         admixture: Admixture,
         known: &KnownVariantFrequencies,
+        reference: Option<&Reference>,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_locus_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
                 let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
-                loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal)
+                let mut own =
+                    loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal);
+                if let Some(genome) = reference {
+                    discordant_mates::filter_calls_with_discordant_mates(&mut own, &evidence, pairs, genome);
+                }
+                own
             };
             let found = map_in_order(contigs.len(), self.resources.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);

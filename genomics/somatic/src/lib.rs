@@ -87,6 +87,7 @@ pub mod signatures;
 pub mod sample_summary;
 pub mod result_warnings;
 pub mod pipeline;
+mod discordant_mates;
 pub mod distributed_call;
 
 pub use genuma_reads::packed_read as packed;

@@ -98,6 +98,9 @@ pub enum Filter {
     BaseQuality,
     /// The contig aligns to several loci equally well.
     Repeat,
+    /// The mates of the reads with the tumour allele lie elsewhere, unlike those of the normal allele: the reads come
+    /// from another copy of the sequence.
+    DiscordantMates,
     /// The contig probably comes from another locus or is a copy of another repeat-family member, or the change is a
     /// difference of an inserted element from its copy.
     Divergent,
@@ -111,7 +114,7 @@ pub enum Filter {
 
 impl Filter {
     /// All filters, each with its ID and its description in the VCF header.
-    pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 14] = [
+    pub const ALL_FILTERS: [(Filter, &'static str, &'static str); 15] = [
         (Filter::LowQuality, "low_quality", "Quality below the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
         (
@@ -134,6 +137,11 @@ impl Filter {
         (Filter::ReadEnds, "read_ends", "Supporting bases are at the ends of reads, unlike the other allele's"),
         (Filter::BaseQuality, "base_quality", "Supporting bases have low quality, unlike the other allele's"),
         (Filter::Repeat, "repeat", "The tumour sequence fits several positions of the genome equally well"),
+        (
+            Filter::DiscordantMates,
+            "discordant_mates",
+            "The mates of the supporting reads lie elsewhere, unlike the other allele's: the reads come from another copy of the sequence",
+        ),
         (
             Filter::Divergent,
             "divergent",
