@@ -7,12 +7,13 @@ use genuma_reads::fasta::Reference;
 
 use crate::candidate_kmer::KmerDepths;
 use crate::element_from_junctions::ElementSource;
+use crate::event::EventClass;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::sample_summary::SampleSummary;
-use crate::vcf_record::{self, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{self, AltAllele, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
 
 /// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +44,7 @@ const ALT_AND_INFO_LINES: &str = concat!(
     "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the assembled contig\">\n",
     "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
     "##INFO=<ID=SVLEN,Number=1,Type=Integer,Description=\"Difference in length between the ALT and REF alleles\">\n",
+    "##INFO=<ID=SVCLAIM,Number=A,Type=String,Description=\"Evidence of the deletion or duplication: J, a junction of the tumour's sequence\">\n",
     "##INFO=<ID=END,Number=1,Type=Integer,Description=\"Position of the last base of the event\">\n",
     "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
     "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event that the breakend belongs to\">\n",
@@ -309,6 +311,9 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
     let _ = write!(info, ";SVTYPE={}", record.class.class_name());
     if let Some(len) = len {
         let _ = write!(info, ";SVLEN={len}");
+    }
+    if matches!(record.alternative, AltAllele::Symbolic(EventClass::Del | EventClass::Dup)) {
+        let _ = write!(info, ";SVCLAIM=J");
     }
     for (key, side) in ["LEFT_SVINSSEQ", "RIGHT_SVINSSEQ"].iter().zip(sides) {
         if let Some(side) = side {

@@ -152,19 +152,19 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(EventClass::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;SVCLAIM=J;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 duplicated.
     assert_eq!(
         one(EventClass::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;SVCLAIM=J;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000\t{SAMPLES}"
         )]
     );
     // Its junction is stored from the first base leftwards; the inserted bases are between base 15 and base 6.
     let with_bases = one(EventClass::Dup, &[junction([(0, 6, R), (0, 15, L)], b"AAC", 0)]);
-    assert!(with_bases[0].contains("SVTYPE=DUP;SVLEN=10;END=15;SVINSSEQ=GTT;"), "{with_bases:?}");
+    assert!(with_bases[0].contains("SVTYPE=DUP;SVLEN=10;SVCLAIM=J;END=15;SVINSSEQ=GTT;"), "{with_bases:?}");
     // Bases 6 to 15 inverted, given by either of the junctions.
     let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
     let expected = format!(
