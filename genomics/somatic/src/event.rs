@@ -327,9 +327,30 @@ pub fn build_events(mut calls: Vec<VariantCall>, thresholds: &CallThresholds, ge
     events
 }
 
+/// Minimum share of the molecules of the contig with the most molecules at an allele that another contig with the same
+/// allele needs to take its place. Chosen: contigs of one allele that differ in length have nearly the same molecules.
+const MIN_MOLECULE_SHARE_OF_EQUAL_CALL: f64 = 0.9;
+
+/// For each allele the largest number of informative molecules of a call.
+fn most_molecules_by_allele(calls: &[VariantCall]) -> HashMap<Change, u32> {
+    let mut most: HashMap<Change, u32> = HashMap::new();
+    for call in calls.iter().filter(|call| matches!(call.change, Change::Allele { .. })) {
+        let molecules = num_informative_molecules(call);
+        most.entry(call.change.clone()).and_modify(|n| *n = molecules.max(*n)).or_insert(molecules);
+    }
+    most
+}
+
+/// Number of molecules of all samples that support one of the alleles.
+fn num_informative_molecules(call: &VariantCall) -> u32 {
+    call.genotype.normal.num_informative_molecules() + call.genotype.tumour.num_informative_molecules()
+}
+
 /// Keeps the best call of each change, the best first, without single breakends that are an end of a passing junction
-/// or insertion. Also returns which of them are junctions or single breakends.
+/// or insertion. Also returns which of them are junctions or single breakends. Of the calls of an allele on several
+/// contigs only those with nearly the most molecules may be the best.
 fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usize>) {
+    let most_molecules = most_molecules_by_allele(&calls);
     calls.sort_by(|a, b| {
         let loose = |c: &VariantCall| matches!(c.change, Change::Novel { .. });
         let quality = |c: &VariantCall| std::cmp::Reverse(c.genotype.quality as i64);
@@ -341,7 +362,11 @@ fn merge_equal_calls(mut calls: Vec<VariantCall>) -> (Vec<VariantCall>, Vec<usiz
     let (mut kept, mut structural): (Vec<VariantCall>, Vec<usize>) = (Vec::new(), Vec::new());
     for call in calls {
         let fresh = match &call.change {
-            Change::Allele { .. } => alleles.insert(call.change.clone()),
+            change @ Change::Allele { .. } => {
+                let most = most_molecules.get(change).copied().unwrap_or_default();
+                f64::from(num_informative_molecules(&call)) >= f64::from(most) * MIN_MOLECULE_SHARE_OF_EQUAL_CALL
+                    && alleles.insert(change.clone())
+            }
             change => {
                 !structural.iter().any(|&i| are_breakends_equal_within_tolerance(&kept[i].change, change))
                     && !kept.iter().any(|k| k.genotype.filters.is_empty() && is_end_of_change(&k.change, change))
