@@ -4,6 +4,7 @@ pub(crate) mod memory_limits;
 mod header_check;
 mod call_fingerprint;
 mod job;
+pub(crate) mod known_info;
 pub(crate) mod messages;
 mod output_folder;
 pub(crate) mod provenance;
@@ -29,12 +30,14 @@ use genuma_pair::assay::Assay;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
+use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
 use tracing::{info, warn};
 
 use self::job::PreparedCall;
+use self::known_info::KnownInfoOption;
 use self::messages::{log_gene_counts, log_result, log_sample_properties, log_target_counts, log_warnings};
 use self::output_folder::{OutputFolder, clean_up_folders_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
@@ -140,6 +143,12 @@ pub(crate) struct Args {
     /// has a depth below 15x. Needs --reference
     #[arg(long, value_name = "VCF", requires = "reference", help_heading = "Input")]
     known: Option<PathBuf>,
+    /// INFO fields of known variants that the calls get, such as AF,CLNSIG: those of the file of --known, or of another
+    /// VCF, which does not change the quality of calls, as `clinvar.vcf.gz:CLNSIG,CLNDN`; may be given several times. The
+    /// fields are in VCF, MAF, report and summary.json. A name that VCF or genuma uses gets the prefix KNOWN_. Needs
+    /// --reference
+    #[arg(long, value_name = "[VCF:]FIELDS", requires = "reference", value_parser = known_info::parse_known_info, help_heading = "Input")]
+    known_info: Vec<KnownInfoOption>,
     /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the
     /// reference. The VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and
     /// protein changes. Needs --reference
@@ -242,11 +251,11 @@ pub(crate) struct Args {
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
-    /// --bedpe and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
+    /// --bedpe, --known-info and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
     /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task:
     /// 4 threads (all CPUs if there are fewer) and 16G unless given. --force and --strict then apply only to the checks
     /// of the inputs; give them to `finish` again
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures"], help_heading = "Distributed call")]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures", "known_info"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of
     /// lanes. Plain or BGZF FASTQ files are cut; otherwise compressed FASTQ, BAM, CRAM, CBQ, VBQ and BQ files stay
@@ -314,7 +323,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let options = args.optional_outputs()?;
     let PreparedCall { mut job, warnings, input_files } = args.prepare_call()?;
     if let Some(run) = &args.plan {
-        let (reference, warnings) = check_inputs(&job, warnings, args.blocking_warning_rule())?;
+        let (reference, warnings) = check_inputs(&job, &[], warnings, args.blocking_warning_rule())?;
         memory_limits::check_memory_budget(&job.resources, reference)?;
         let Args { shards, partitions, sbatch, out, .. } = &args;
         return planning::write_distributed_plan(
@@ -328,7 +337,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         job.input_paths().chain(tables).chain([args.out.as_path()]),
     );
     checked.map_err(|e| UsageError(e.to_string()))?;
-    let (reference, warnings) = check_inputs(&job, warnings, args.blocking_warning_rule())?;
+    let (reference, warnings) = check_inputs(&job, &options.known_info, warnings, args.blocking_warning_rule())?;
     if args.dry_run {
         return args.print_forecast(job, reference);
     }
@@ -468,6 +477,7 @@ fn check_headers_of_pipes(
 /// An input cannot be read; or `rule` does not accept a warning on the inputs.
 fn check_inputs(
     job: &CallJob,
+    known_info: &[KnownInfoSource],
     mut warnings: Vec<ResultWarning>,
     rule: BlockingWarningRule,
 ) -> anyhow::Result<(Option<u64>, Vec<ResultWarning>)> {
@@ -495,6 +505,7 @@ fn check_inputs(
             log_target_counts(option, &option.read_targets(reference)?);
         }
         job.known.as_ref().map_or(Ok(()), |known| known.check_file_start_and_index(reference))?;
+        known_info::check_known_info(known_info, reference)?;
         if let Some(gff) = &job.gff {
             log_gene_counts(gff, &gff.read_genes(reference)?);
         }

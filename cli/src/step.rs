@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind, StepTask, TaskRunner};
+use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::pipeline::{CallJob, Resources};
 use genuma_storage::RunStore;
 use genuma_storage::step_output::{self, StepOutput};
@@ -15,7 +17,8 @@ use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
 
 use crate::call::blocking_warnings::BlockingWarningRule;
-use crate::call::provenance::describe_input_file;
+use crate::call::known_info::{self, KnownInfoOption};
+use crate::call::provenance::{describe_input_file, describe_known_info_files};
 use crate::call::result_files::OptionalOutputs;
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
@@ -94,6 +97,9 @@ pub(crate) struct Args {
     /// For `finish`: mutational signatures whose exposures are estimated (see genuma call --help)
     #[arg(long, value_name = "FILE")]
     signatures: Option<PathBuf>,
+    /// For `finish`: INFO fields of known variants that the calls get (see genuma call --help)
+    #[arg(long, value_name = "[VCF:]FIELDS", value_parser = known_info::parse_known_info)]
+    known_info: Vec<KnownInfoOption>,
 
     /// Threads [default: as planned]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -180,11 +186,16 @@ fn run_task(
     if args.signatures.is_some() && plan.call.reference.is_none() {
         return Err(UsageError("--signatures: the call was planned without --reference".into()).into());
     }
-    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref())?;
+    let known = plan.call.known.as_ref().map(|known| known.path.as_path());
+    let known_info = known_info::known_info_sources(&args.known_info, known)?;
+    check_known_info(&known_info, plan.call.reference.as_deref())?;
+    let known_info_files = describe_known_info_files(&known_info)?;
+    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref(), known_info)?;
     let mut provenance = plan.provenance.clone();
     if let Some(path) = &args.signatures {
         provenance.inputs.push(describe_input_file("signatures", path)?);
     }
+    provenance.inputs.extend(known_info_files);
     let job = CallJob {
         panel: plan.call.panel.clone(),
         known: plan.call.known.clone(),
@@ -208,6 +219,15 @@ fn run_task(
         Ok(finished)
     })?;
     Ok(format!("; the run store {run_store} is no longer needed"))
+}
+
+/// Checks the files of `--known-info` before the changes are genotyped.
+fn check_known_info(sources: &[KnownInfoSource], reference: Option<&Path>) -> anyhow::Result<()> {
+    match reference {
+        _ if sources.is_empty() => Ok(()),
+        None => Err(UsageError("--known-info: the call was planned without --reference".into()).into()),
+        Some(path) => Ok(known_info::check_known_info(sources, &Reference::read_fasta_file(path)?)?),
+    }
 }
 
 /// Returns the folder in which the task creates its work folder.

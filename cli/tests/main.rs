@@ -34,6 +34,7 @@ mod guard;
 mod help;
 mod index_faults;
 mod interruption;
+mod known_info;
 mod layering;
 mod mistakes;
 mod multiqc;

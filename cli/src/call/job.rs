@@ -19,8 +19,8 @@ use super::provenance::ProvenanceInputs;
 use super::result_files::OptionalOutputs;
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
-    Args, DEFAULT_TARGET_PADDING_BP, MIN_TUMOUR_KMER_COUNT, default_min_quality, disk_space, measure_forecast_input,
-    memory_limits, panel, sample_options, why,
+    Args, DEFAULT_TARGET_PADDING_BP, MIN_TUMOUR_KMER_COUNT, default_min_quality, disk_space, known_info,
+    measure_forecast_input, memory_limits, panel, sample_options, why,
 };
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;
@@ -46,7 +46,8 @@ impl Args {
 
     /// Returns the optional outputs that are requested. Reads the matrix of mutational signatures, if one is given.
     pub(super) fn optional_outputs(&self) -> anyhow::Result<OptionalOutputs> {
-        OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref())
+        let known_info = known_info::known_info_sources(&self.known_info, self.known.as_deref())?;
+        OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref(), known_info)
     }
 
     /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,
@@ -180,6 +181,7 @@ impl Args {
             screen: self.screen.as_deref(),
             panel: panel.as_ref(),
             known: known.as_ref(),
+            known_info: &known_info::known_info_sources(&self.known_info, self.known.as_deref())?,
             targets: targets.as_ref(),
             gff: self.gff.as_deref(),
             signatures: self.signatures.as_deref(),

@@ -10,6 +10,7 @@ use anyhow::Context;
 use genuma_reads::fasta::Reference;
 use genuma_reads::md5_sum::md5_hex;
 use genuma_reads::{Lane, LaneFiles};
+use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
@@ -51,6 +52,7 @@ pub(super) struct ProvenanceInputs<'a> {
     pub(super) screen: Option<&'a Path>,
     pub(super) panel: Option<&'a PanelOfNormals>,
     pub(super) known: Option<&'a KnownVariants>,
+    pub(super) known_info: &'a [KnownInfoSource],
     pub(super) targets: Option<&'a TargetsOption>,
     pub(super) gff: Option<&'a Path>,
     pub(super) signatures: Option<&'a Path>,
@@ -82,6 +84,7 @@ impl ProvenanceInputs<'_> {
         for (role, path) in others.into_iter().filter_map(|(role, path)| Some((role, path?))) {
             inputs.push(describe_input_file(role, path)?);
         }
+        inputs.extend(describe_known_info_files(self.known_info)?);
         let platforms = (0..).take(self.samples.num_samples()).map(|sample| self.platform_of_sample(sample));
         Ok(Provenance {
             command_line: command_line::quoted_command_line_without_resume(),
@@ -103,6 +106,14 @@ impl ProvenanceInputs<'_> {
         }
         Ok(choose_platform(&platforms, &self.samples.name_in_messages(sample.into())))
     }
+}
+
+/// Describes the files of `--known-info`.
+///
+/// # Errors
+/// Metadata of a file cannot be read.
+pub(crate) fn describe_known_info_files(sources: &[KnownInfoSource]) -> anyhow::Result<Vec<InputFile>> {
+    sources.iter().map(|source| describe_input_file("known-info", &source.path)).collect()
 }
 
 /// Returns the platform of a sample from the platforms of its read groups. `None` if there is none. `None`, with a

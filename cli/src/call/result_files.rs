@@ -11,14 +11,16 @@ use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::export_tables::{ExportTable, MafGeneAnnotation};
 use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
+use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::output::SupportingBamHeaderContent;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::signatures::SignatureMatrix;
+use genuma_somatic::target_gaps::TargetGap;
 use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
-use genuma_somatic::{export_tables, output, screen_hits, vcf, vcf_record};
+use genuma_somatic::{export_tables, output, screen_hits, target_gaps, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, AtomicFileSet};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
@@ -47,7 +49,7 @@ const WHY_FILE: &str = "why.txt";
 /// Name of the table with the depths of the targets; only written with `--targets`.
 const TARGETS_FILE: &str = "targets.tsv";
 
-/// Optional outputs of a call: further tables, and exposures to mutational signatures.
+/// Optional outputs of a call: further tables, exposures to mutational signatures, and fields of known variants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OptionalOutputs {
     /// Path of the MAF file with the small variants.
@@ -56,6 +58,8 @@ pub(crate) struct OptionalOutputs {
     bedpe: Option<PathBuf>,
     /// Matrix of the mutational signatures whose exposures are estimated; `None` if the user gave none.
     signatures: Option<SignatureMatrix>,
+    /// Files of known variants with the INFO fields that the records get.
+    pub(super) known_info: Vec<KnownInfoSource>,
 }
 
 impl OptionalOutputs {
@@ -67,12 +71,13 @@ impl OptionalOutputs {
         maf: Option<PathBuf>,
         bedpe: Option<PathBuf>,
         signatures: Option<&Path>,
+        known_info: Vec<KnownInfoSource>,
     ) -> anyhow::Result<OptionalOutputs> {
         let signatures = signatures.map(SignatureMatrix::read).transpose()?;
         if let Some(matrix) = &signatures {
             info!("{}: {} signatures", matrix.path().display(), matrix.num_signatures());
         }
-        Ok(OptionalOutputs { maf, bedpe, signatures })
+        Ok(OptionalOutputs { maf, bedpe, signatures, known_info })
     }
 }
 
@@ -131,6 +136,7 @@ pub(crate) struct CallOutputs<'a> {
     maf: Option<OpenTable>,
     bedpe: Option<OpenTable>,
     signatures: Option<SignatureMatrix>,
+    known_info: Vec<KnownInfoSource>,
 }
 
 impl<'a> CallOutputs<'a> {
@@ -149,7 +155,8 @@ impl<'a> CallOutputs<'a> {
                 existing.join(", ")
             );
         }
-        Ok(CallOutputs { folder, page, maf, bedpe, signatures: options.signatures })
+        let OptionalOutputs { signatures, known_info, .. } = options;
+        Ok(CallOutputs { folder, page, maf, bedpe, signatures, known_info })
     }
 
     /// Writes all files of a finished call. The warnings are written to the VCF header, to the summary and to the
@@ -164,7 +171,7 @@ impl<'a> CallOutputs<'a> {
         warnings: Vec<ResultWarning>,
         watched: &CallWatcher,
     ) -> anyhow::Result<CallSummary> {
-        let CallOutputs { folder, mut page, maf, bedpe, signatures } = self;
+        let CallOutputs { folder, mut page, maf, bedpe, signatures, known_info } = self;
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
@@ -178,7 +185,7 @@ impl<'a> CallOutputs<'a> {
             .map(|targets| targets::format_target_depth_table(targets, &finished.genome, &finished.samples));
         add_text_file(file(TARGETS_FILE), table.map(|table| [table]), &mut set)?;
         let genome = &finished.genome;
-        let settings = format_result_parameters(job);
+        let settings = format_result_parameters(job, &known_info);
         let mut records = vcf_record::build_vcf_records(&finished.events, genome);
         let reference =
             provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
@@ -197,11 +204,22 @@ impl<'a> CallOutputs<'a> {
             screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
             screen_hits::annotate_records(&screened_calls, &mut records);
         }
-        let annotation =
-            job.gff.as_ref().map(|gff| annotate_records(gff, genome, &mut records, &mut header)).transpose()?;
+        let known_info_fields = add_known_info(&known_info, genome, &mut records, &mut header)?;
+        let mut target_gaps =
+            (finished.targets.as_ref()).map_or_else(Vec::new, |targets| target_gaps::list_target_gaps(targets, genome));
+        let annotation = (job.gff.as_ref())
+            .map(|gff| annotate_records(gff, genome, &mut records, &mut target_gaps, &mut header))
+            .transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
         let genes = if annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
-        write_tables([maf, bedpe], &records, genome, &finished.samples, genes, &mut set)?;
+        let tables = TableContent {
+            records: &records,
+            genome,
+            samples: &finished.samples,
+            genes,
+            known_info_fields: &known_info_fields,
+        };
+        tables.write_tables([maf, bedpe], &mut set)?;
         output::write_contigs(&file(CONTIGS_FILE), finished, &mut set)?;
         output::write_supporting_pairs(
             &file(SUPPORTING_READS_FILE),
@@ -215,7 +233,7 @@ impl<'a> CallOutputs<'a> {
         if let Some(matrix) = &signatures {
             signature_fit::add_signature_exposures(matrix, job, finished);
         }
-        let annotations = ScreenHitsAndAnnotationSummary { screened_calls, annotation };
+        let annotations = ScreenHitsAndAnnotationSummary { screened_calls, annotation, target_gaps, known_info_fields };
         let outcome = summary::build_call_summary(job, finished, &records, annotations, watched.timeline())?;
         let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
@@ -236,23 +254,29 @@ fn remove_supporting_reads(folder: &Path, set: &mut AtomicFileSet) {
         .for_each(|name| set.remove_file_on_publish(folder.join(name)));
 }
 
-fn write_tables(
-    [maf, bedpe]: [Option<OpenTable>; 2],
-    records: &[VcfRecord],
-    genome: &Reference,
-    samples: &SampleNames,
+/// What MAF and BEDPE are made of.
+struct TableContent<'a> {
+    records: &'a [VcfRecord],
+    genome: &'a Reference,
+    samples: &'a SampleNames,
     genes: MafGeneAnnotation,
-    set: &mut AtomicFileSet,
-) -> anyhow::Result<()> {
-    if let Some(to) = maf {
-        let table = export_tables::build_maf_table(records, genome, samples, genes);
-        to.write_table(&table, "small variants", "structural", set)?;
+    known_info_fields: &'a [String],
+}
+
+impl TableContent<'_> {
+    fn write_tables(&self, [maf, bedpe]: [Option<OpenTable>; 2], set: &mut AtomicFileSet) -> anyhow::Result<()> {
+        let &TableContent { records, genome, samples, genes, known_info_fields } = self;
+        if let Some(to) = maf {
+            let known: Vec<&str> = known_info_fields.iter().map(String::as_str).collect();
+            let table = export_tables::build_maf_table(records, genome, samples, genes, &known);
+            to.write_table(&table, "small variants", "structural", set)?;
+        }
+        if let Some(to) = bedpe {
+            let table = export_tables::build_bedpe_table(records, genome, samples);
+            to.write_table(&table, "junctions", "small", set)?;
+        }
+        Ok(())
     }
-    if let Some(to) = bedpe {
-        let table = export_tables::build_bedpe_table(records, genome, samples);
-        to.write_table(&table, "junctions", "small", set)?;
-    }
-    Ok(())
 }
 
 /// Writes the summary as JSON and as custom content for MultiQC.
@@ -270,15 +294,34 @@ fn write_summaries(outcome: &CallSummary, folder: &Path, set: &mut AtomicFileSet
     Ok(())
 }
 
-/// Adds genes and consequences to the records, and the header lines that describe them to the header.
+/// Adds the INFO fields of known variants to the records, and the lines that declare them to the header. Returns the IDs
+/// of the fields.
+fn add_known_info(
+    sources: &[KnownInfoSource],
+    genome: &Reference,
+    records: &mut [VcfRecord],
+    header: &mut String,
+) -> anyhow::Result<Vec<String>> {
+    let mut ids = Vec::new();
+    for source in sources {
+        let fields = source.annotate_records(genome, records)?;
+        vcf::add_known_info_header_lines(header, &fields);
+        ids.extend(fields.into_iter().map(|field| field.id));
+    }
+    Ok(ids)
+}
+
+/// Adds genes and consequences to the records, genes to the targets without coverage, and the header lines that describe them to the header.
 fn annotate_records(
     gff: &GeneFile,
     genome: &Reference,
     records: &mut [VcfRecord],
+    gaps: &mut [TargetGap],
     header: &mut String,
 ) -> anyhow::Result<AnnotationSummary> {
     let genes = gff.read_genes(genome)?;
     genes.annotate_records(genome, records);
+    genes.annotate_target_gaps(gaps);
     vcf::add_gene_annotation_header_lines(header, &gff.file_name());
     let bytes = fs::metadata(&gff.path).with_context(|| gff.path.display().to_string())?.len();
     Ok(genes.summarise_annotation(&gff.path, bytes, records))
@@ -305,7 +348,7 @@ fn earlier_result_files(folder: &Path, tables: &OptionalOutputs) -> Vec<String> 
 
 /// Returns the parameters that the result depends on as a command line, for the VCF header. Parameters are in a fixed
 /// order and files are without their folders, so that equal runs have equal headers. The files of reads are left out.
-fn format_result_parameters(job: &CallJob) -> String {
+fn format_result_parameters(job: &CallJob, known_info: &[KnownInfoSource]) -> String {
     let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",
@@ -328,6 +371,9 @@ fn format_result_parameters(job: &CallJob) -> String {
     }
     if let Some(name) = job.known.as_ref().and_then(|known| known.path.file_name()) {
         line += &format!(" --known {}", name.to_string_lossy());
+    }
+    for source in known_info {
+        line += &format!(" --known-info {}:{}", source.file_name(), source.fields.join(","));
     }
     if let Some(gff) = &job.gff {
         line += &format!(" --gff {}", gff.file_name());

@@ -21,6 +21,7 @@ use genuma_somatic::recruit::RecruitedPair;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::screen_hits::ScreenHit;
 use genuma_somatic::sequencing_errors::ErrorModel;
+use genuma_somatic::target_gaps::TargetGap;
 use genuma_somatic::vcf_record::{self, VcfRecord};
 use genuma_work::parallel::map_in_order;
 use genuma_work::spill;
@@ -29,12 +30,16 @@ use genuma_work::timeline::Timeline;
 use crate::report::call::choose_calls_with_pileups;
 use crate::report::markup::format_date_and_time;
 
-/// Annotations that are computed after the VCF records: screened sequences, genes and consequences.
+/// Annotations that are computed after the VCF records: screened sequences, known variants, genes and consequences.
 pub(crate) struct ScreenHitsAndAnnotationSummary {
     /// Calls whose new sequence is that of a screened sequence.
     pub(crate) screened_calls: Vec<ScreenHit>,
     /// Summary of the annotation with genes, if there is one.
     pub(crate) annotation: Option<AnnotationSummary>,
+    /// Targets with nearly no coverage, with their genes.
+    pub(crate) target_gaps: Vec<TargetGap>,
+    /// IDs of the INFO fields of known variants that the records have.
+    pub(crate) known_info_fields: Vec<String>,
 }
 
 /// Builds the summary of a finished call, without the identity of the reference, the warnings and the counters, which
@@ -66,6 +71,8 @@ pub(crate) fn build_call_summary(
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
         known: job.known.as_ref().map(|known| known.path.display().to_string()),
+        target_gaps: findings.target_gaps,
+        known_info_fields: findings.known_info_fields,
         annotation: findings.annotation,
         targets: finished.targets.as_ref().map(|targets| targets.summary.clone()),
         k: job.params.k,
@@ -145,6 +152,7 @@ fn reported_call(record: &VcfRecord, genome: &Reference) -> ReportedEvent {
         tumours: tumours.clone(),
         contig: format!("t{}", record.locus + 1),
         gene: record.annotation.as_ref().and_then(|annotation| annotation.gene.clone()),
+        known_info: record.known_info.clone(),
         picture: EventPileup::default(),
     }
 }

@@ -181,6 +181,18 @@ impl GenesAndTranscripts {
         found
     }
 
+    /// Names of the genes with a transcript that overlaps `range` (introns included), in the order of their transcripts.
+    pub fn names_of_overlapping_genes(&self, contig: usize, range: Range<usize>) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for transcript in self.overlapping_transcripts(contig, range) {
+            let name = &self.gene_of_transcript(transcript).name;
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
     /// The gene of the transcript with index `transcript`.
     pub fn gene_of_transcript(&self, transcript: usize) -> &Gene {
         &self.genes[self.transcripts[transcript].gene]
@@ -238,6 +250,9 @@ mod tests {
                     span.start < range.end && range.start < span.end
                 })
                 .collect();
+            let names: Vec<String> =
+                scan.iter().map(|t| model.genes[model.transcripts[*t].gene].name.clone()).collect();
+            assert_eq!(model.names_of_overlapping_genes(0, range.clone()), names);
             assert_eq!(model.overlapping_transcripts(0, range), scan);
         }
         assert!(model.overlapping_transcripts(1, 0..9_999).is_empty());

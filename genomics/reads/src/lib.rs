@@ -77,6 +77,8 @@ mod estimate;
 pub mod fasta;
 
 pub mod targets;
+pub mod known_info;
+pub mod known_vcf;
 pub mod population_frequencies;
 mod text_lines;
 

@@ -19,7 +19,8 @@ use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
 use crate::sequencing_errors::EstimatedErrorRates;
 use crate::target_depth::CallTargetSummary;
-use crate::vcf_record::GeneEffect;
+use crate::target_gaps::TargetGap;
+use crate::vcf_record::{GeneEffect, KnownInfoValue};
 
 /// Summary of a finished call, for the VCF, `summary.json` and the report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,12 +47,18 @@ pub struct CallSummary {
     /// Path of the VCF file of known variants, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// IDs of the INFO fields of known variants that the calls have (`--known-info`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub known_info_fields: Vec<String>,
     /// Summary of the genes and of the consequences of the calls, if a GFF3 file was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotation: Option<AnnotationSummary>,
     /// Target intervals and their depths, if targets were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<CallTargetSummary>,
+    /// Targets with nearly no coverage. Not serialized, because `targets.tsv` lists them.
+    #[serde(skip)]
+    pub target_gaps: Vec<TargetGap>,
     /// k-mer length in bp.
     pub k: u32,
     /// Resource limits of the call.
@@ -120,8 +127,10 @@ impl CallSummary {
             reference_identity: self.reference_identity.clone(),
             panel: self.panel.clone(),
             known: self.known.clone(),
+            known_info_fields: self.known_info_fields.clone(),
             annotation: self.annotation.clone(),
             targets: self.targets.as_ref().map(|targets| targets.summary_of_sample_pair(sample)),
+            target_gaps: Vec::new(),
             k: self.k,
             resources: self.resources.clone(),
             units: Vec::new(),
@@ -194,6 +203,9 @@ pub struct ReportedEvent {
     /// Effect on a gene, if a GFF3 file was given and the event is in a gene.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gene: Option<GeneEffect>,
+    /// INFO fields of known variants, if the event is a small variant that their file lists.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub known_info: Vec<KnownInfoValue>,
     /// Reads aligned to both alleles, for the report; empty for calls whose reads the report does not show. Not
     /// serialized.
     #[serde(skip)]

@@ -94,20 +94,31 @@ fn maf_gene_fields(record: &VcfRecord, genes: MafGeneAnnotation) -> MafGeneField
     }
 }
 
+/// Values of the INFO fields of known variants, each preceded by a tab; 1 for a flag that is set.
+fn known_info_columns(record: &VcfRecord, fields: &[&str]) -> String {
+    let value = |id: &&str| {
+        let found = record.known_info.iter().find(|field| field.id == *id);
+        found.map_or("", |field| if field.value.is_empty() { "1" } else { &field.value })
+    };
+    fields.iter().map(|id| format!("\t{}", value(id))).collect()
+}
+
 /// Builds a MAF table of the passing records whose ALT consists of bases, also of long insertions and deletions. A
-/// variant has one row for each tumour that has it.
+/// variant has one row for each tumour that has it. `known_fields` are the INFO fields of known variants, which become
+/// the last columns.
 pub fn build_maf_table(
     records: &[VcfRecord],
     genome: &Reference,
     samples: &SampleNames,
     genes: MafGeneAnnotation,
+    known_fields: &[&str],
 ) -> ExportTable {
     let mut text = String::from("#version 2.4\n");
     if genes == MafGeneAnnotation::Unknown {
         text += "#unannotated: without a genes file (genuma call --gff) Hugo_Symbol is Unknown\n";
     }
     let annotation_columns: &[&str] = if genes == MafGeneAnnotation::Annotated { &MAF_ANNOTATION_COLUMNS } else { &[] };
-    text += &([&MAF_COLUMNS, annotation_columns].concat().join("\t") + "\n");
+    text += &([&MAF_COLUMNS, annotation_columns, known_fields].concat().join("\t") + "\n");
     let (mut rows, mut others) = (0, 0);
     for record in records.iter().filter(|record| record.genotype.filters.is_empty()) {
         let AltAllele::Bases(alternative) = &record.alternative else {
@@ -129,10 +140,11 @@ pub fn build_maf_table(
             };
             let of_tumour = counts(&own.support);
             let MafGeneFields { symbol, classification, protein, columns } = maf_gene_fields(record, genes);
+            let known = known_info_columns(record, known_fields);
             let _ = writeln!(
                 text,
                 "{symbol}\t0\tgenuma\t.\t{chrom}\t{start}\t{end}\t+\t{classification}\t{kind}\t{reference}\t{reference}\t{alternative}\t{name}\t{normal}\t\
-                 {of_tumour}\t{of_normal}\t{protein}\tPASS\t{}\t{}\t{:.1}{columns}",
+                 {of_tumour}\t{of_normal}\t{protein}\tPASS\t{}\t{}\t{:.1}{columns}{known}",
                 record.id, record.pos, genotype.quality
             );
             rows += 1;

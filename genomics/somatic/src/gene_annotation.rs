@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{Breakend, RetainedSide};
 use crate::event::EventClass;
+use crate::target_gaps::TargetGap;
 use crate::vcf_record::{AltAllele, GeneEffect, RecordGeneAnnotation, VcfRecord};
 
 /// Path of a GFF3 file with genes.
@@ -126,6 +127,13 @@ impl GeneAnnotation {
         }
         for record in records.iter_mut().filter(|record| record.annotation.is_none()) {
             record.annotation = Some(self.describe_structural_variant(record, &junctions[&record.event]));
+        }
+    }
+
+    /// Adds the names of the genes that they overlap to targets without coverage.
+    pub fn annotate_target_gaps(&self, gaps: &mut [TargetGap]) {
+        for gap in gaps {
+            gap.genes = self.model.names_of_overlapping_genes(gap.contig, gap.start as usize - 1..gap.end as usize);
         }
     }
 

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use genuma_reads::fasta::Reference;
-use genuma_reads::population_frequencies::{PopulationFrequencies, SmallVariant};
+use genuma_reads::known_vcf::SmallVariant;
+use genuma_reads::population_frequencies::PopulationFrequencies;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;

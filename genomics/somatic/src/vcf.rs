@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
+use genuma_reads::known_info::InfoFieldDefinition;
 
 use crate::candidate_kmer::KmerDepths;
 use crate::element_from_junctions::ElementSource;
@@ -13,7 +14,7 @@ use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::sample_summary::SampleSummary;
-use crate::vcf_record::{self, AltAllele, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{self, AltAllele, KnownInfoValue, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
 
 /// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,34 @@ const ALT_AND_INFO_LINES: &str = concat!(
     "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
 );
 
+/// The `##INFO` lines of calls with several tumours, with screened sequences and with genes.
+const SHARED_LINE: &str = "##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"Number of tumours with the change, that is with genotype 0/1\">\n";
+const SCREEN_LINE: &str = "##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n";
+// bcftools +split-vep finds the fields after "Format: ".
+const GENE_LINES: &str = concat!(
+    "##INFO=<ID=BCSQ,Number=.,Type=String,Description=\"Consequences for all transcripts, named as in bcftools csq. Format: Consequence|gene|transcript|biotype|strand|amino_acid_change|dna_change\">\n",
+    "##INFO=<ID=HGVS,Number=.,Type=String,Description=\"HGVS names in all transcripts, %3D for an equals sign. Format: gene|HGVSc|HGVSp\">\n",
+    "##INFO=<ID=FUSION,Number=.,Type=String,Description=\"Fusions of genes. Format: genes|transcript_5|transcript_3|last_exon_5|first_exon_3|frame\">\n",
+    "##INFO=<ID=EXONS,Number=.,Type=String,Description=\"Exons that are deleted or duplicated. Format: gene|transcript|exons|num_exons|frame\">\n",
+);
+
+/// Declaration of a carried-over INFO field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedInfoField {
+    /// ID of the field in the records of the call.
+    pub id: String,
+    /// The declaration in the file of known variants.
+    pub source: InfoFieldDefinition,
+    /// Name of this file without its folder.
+    pub file_name: String,
+}
+
+/// Whether genuma itself writes an INFO field with this ID.
+pub(crate) fn is_own_info_field(id: &str) -> bool {
+    let start = format!("##INFO=<ID={id},");
+    [ALT_AND_INFO_LINES, SHARED_LINE, SCREEN_LINE, GENE_LINES].iter().any(|lines| lines.contains(&start))
+}
+
 /// The `##FORMAT` lines.
 const FORMAT_LINES: &str = concat!(
     "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype; 0/1 in a tumour means that the allele is present, not its number of copies\">\n",
@@ -88,11 +117,11 @@ pub fn format_vcf_header(content: &VcfHeaderContent<'_>) -> String {
     }
     h.push_str(ALT_AND_INFO_LINES);
     if samples.has_several_tumours() {
-        h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"Number of tumours with the change, that is with genotype 0/1\">\n");
+        h.push_str(SHARED_LINE);
     }
     h.push_str(FORMAT_LINES);
     if content.has_screen {
-        h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Screened sequence that the new sequence is part of, with the position in it (1-based)\">\n");
+        h.push_str(SCREEN_LINE);
     }
     // Mutect2 writes these lines, and programs that read its calls need them. Each tumour has a line.
     let normal = if samples.has_normal() { &samples.names()[..1] } else { &[] };
@@ -190,18 +219,21 @@ pub fn add_sample_pair_header_lines(
 /// Adds the lines that declare the INFO fields of the gene annotation to a VCF header. `gff_name` is the name of the
 /// GFF3 file.
 pub fn add_gene_annotation_header_lines(header: &mut String, gff_name: &str) {
-    // bcftools +split-vep finds the fields after "Format: ".
-    let lines = format!(
-        concat!(
-            "##genumaGff={}\n",
-            "##INFO=<ID=BCSQ,Number=.,Type=String,Description=\"Consequences for all transcripts, named as in bcftools csq. Format: Consequence|gene|transcript|biotype|strand|amino_acid_change|dna_change\">\n",
-            "##INFO=<ID=HGVS,Number=.,Type=String,Description=\"HGVS names in all transcripts, %3D for an equals sign. Format: gene|HGVSc|HGVSp\">\n",
-            "##INFO=<ID=FUSION,Number=.,Type=String,Description=\"Fusions of genes. Format: genes|transcript_5|transcript_3|last_exon_5|first_exon_3|frame\">\n",
-            "##INFO=<ID=EXONS,Number=.,Type=String,Description=\"Exons that are deleted or duplicated. Format: gene|transcript|exons|num_exons|frame\">\n",
-        ),
-        gff_name
-    );
-    insert_header_lines(header, &lines);
+    insert_header_lines(header, &format!("##genumaGff={gff_name}\n{GENE_LINES}"));
+}
+
+/// Adds the lines that declare the INFO fields of known variants to a VCF header.
+pub fn add_known_info_header_lines(header: &mut String, fields: &[CarriedInfoField]) {
+    let line = |field: &CarriedInfoField| {
+        let InfoFieldDefinition { id, number, value_type, description } = &field.source;
+        let renamed = if *id == field.id { String::new() } else { format!("{id}: ") };
+        format!(
+            "##INFO=<ID={},Number={number},Type={value_type},Description=\"{renamed}{description}\",Source={}>\n",
+            field.id,
+            quote(&field.file_name)
+        )
+    };
+    insert_header_lines(header, &fields.iter().map(line).collect::<String>());
 }
 
 /// Formats a record as a line of VCF text, without the line end. `has_normal` is set if the normal has a column.
@@ -283,6 +315,9 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
     }
     if let Some((name, place)) = &record.screen {
         let _ = write!(info, ";SCREEN={name}:{place}");
+    }
+    for KnownInfoValue { id, value } in &record.known_info {
+        let _ = if value.is_empty() { write!(info, ";{id}") } else { write!(info, ";{id}={value}") };
     }
     if let Some(annotation) = &record.annotation {
         let RecordGeneAnnotation { bcsq, hgvs, fusions, exons, gene: _ } = annotation;

@@ -48,8 +48,19 @@ pub struct VcfRecord {
     /// Name of the screened sequence from which the inserted sequence comes, and the position in that sequence; `None`
     /// if it comes from none of the screened sequences.
     pub screen: Option<(String, u64)>,
+    /// Fields of known variants (`--known-info`) for a small variant that their file lists, in the order of the options.
+    pub known_info: Vec<KnownInfoValue>,
     /// Genes and consequences; `None` without a GFF3 file.
     pub annotation: Option<RecordGeneAnnotation>,
+}
+
+/// Value of a carried-over INFO field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownInfoValue {
+    /// ID of the field in the records of the call.
+    pub id: String,
+    /// The value as in VCF; empty for a flag that is set.
+    pub value: String,
 }
 
 /// Genes and consequences of a record, as values of its INFO fields.
@@ -253,6 +264,7 @@ impl RecordBuilder<'_> {
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,
+            known_info: Vec::new(),
             annotation: None,
         }
     }

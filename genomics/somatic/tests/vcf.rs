@@ -478,7 +478,7 @@ fn tables_have_what_passes_each_once() {
     let samples = SampleNames::default();
     let all = build_vcf_records(&events, &genome);
     let (small, structural) = (
-        build_maf_table(&all, &genome, &samples, MafGeneAnnotation::Unknown),
+        build_maf_table(&all, &genome, &samples, MafGeneAnnotation::Unknown, &[]),
         build_bedpe_table(&all, &genome, &SampleNames::default()),
     );
     // SNV, MNV, indel, and INS and DEL with known bases; the latter two are structural as well.
@@ -517,7 +517,7 @@ fn tables_have_what_passes_each_once() {
     let none = build_vcf_records(&events, &genome);
     assert_eq!(
         (
-            build_maf_table(&none, &genome, &samples, MafGeneAnnotation::Unknown).num_rows,
+            build_maf_table(&none, &genome, &samples, MafGeneAnnotation::Unknown, &[]).num_rows,
             build_bedpe_table(&none, &genome, &SampleNames::default()).num_rows
         ),
         (0, 0)

@@ -8,7 +8,7 @@ use genuma_annotate::hgvs::shorten_protein_change;
 use genuma_somatic::call_summary::{CallSummary, EventPileup, PileupRow, ReportedEvent};
 use genuma_somatic::event::EventClass;
 use genuma_somatic::genotype::{AlleleSupport, Filter, TumourSupport};
-use genuma_somatic::vcf_record::GeneEffect;
+use genuma_somatic::vcf_record::{GeneEffect, KnownInfoValue};
 use serde_json::{Value, json};
 
 use crate::report::markup::{escape_html, group_thousands};
@@ -76,9 +76,12 @@ pub fn choose_calls_with_pileups(calls: &[ReportedEvent]) -> Vec<usize> {
 pub(crate) fn build_call_table_and_pileups(outcome: &CallSummary) -> CallTableAndPileups {
     let calls = &outcome.calls;
     let best = calls_in_table(calls);
-    let has_genes = outcome.annotation.is_some();
-    let gene_cells = |n: usize| if has_genes { gene_cells(calls[n].gene.as_ref()) } else { String::new() };
-    let rows: String = best.iter().map(|&n| call_row(n, &calls[n], &gene_cells(n))).collect();
+    let annotation_cells = |call: &ReportedEvent| {
+        let genes = outcome.annotation.as_ref().map_or_else(String::new, |_| gene_cells(call.gene.as_ref()));
+        let known = if outcome.known_info_fields.is_empty() { String::new() } else { known_info_cell(call) };
+        genes + &known
+    };
+    let rows: String = best.iter().map(|&n| call_row(n, &calls[n], &annotation_cells(&calls[n]))).collect();
     let mut left_bytes = MAX_TABLE_AND_PILEUP_BYTES.saturating_sub(rows.len());
     let mut pictures: BTreeMap<String, Value> = BTreeMap::new();
     let drawn = choose_calls_with_pileups(calls);
@@ -103,8 +106,8 @@ pub(crate) fn build_call_table_and_pileups(outcome: &CallSummary) -> CallTableAn
     }
 }
 
-/// Returns the HTML row of a call. `last_cells`: HTML of its last columns.
-fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
+/// Returns the HTML row of a call. `annotation_cells`: HTML of the columns with genes and known variants.
+fn call_row(n: usize, call: &ReportedEvent, annotation_cells: &str) -> String {
     let mut html = String::new();
     let class = if call.filters.is_empty() { "call" } else { "call filtered" };
     let has: Vec<&str> = call.tumours.iter().map(|own| if own.has { "1" } else { "0" }).collect();
@@ -117,13 +120,9 @@ fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
         escape_html(&place)
     );
     let _ = write!(html, r#"<td><i class="swatch {}"></i>{}</td>"#, class_style(call.class), call.class.class_name());
-    let _ = write!(html, "<td>{}</td>", describe_change(call));
+    let _ = write!(html, "<td>{}</td>{annotation_cells}", describe_change(call));
     let _ = write!(html, r#"<td class="n" data-v="{0:.3}">{0:.0}</td>"#, call.quality);
-    let fraction = call.tumour.allele_fraction();
-    let _ = write!(
-        html,
-        r#"<td class="n" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2}</td>"#
-    );
+    html.push_str(&fraction_cell(&call.tumour));
     for support in [&call.tumour, &call.normal] {
         html.push_str(&support_cell(support));
     }
@@ -153,7 +152,6 @@ fn call_row(n: usize, call: &ReportedEvent, last_cells: &str) -> String {
     for own in &call.tumours {
         html.push_str(&tumour_cell(own));
     }
-    html.push_str(last_cells);
     html.push_str("</tr>\n");
     html
 }
@@ -175,12 +173,43 @@ fn gene_cells(gene: Option<&GeneEffect>) -> String {
     )
 }
 
+/// Returns the table cell with the INFO fields of known variants.
+fn known_info_cell(call: &ReportedEvent) -> String {
+    const MAX_CHARACTERS: usize = 32;
+    let field = |KnownInfoValue { id, value }: &KnownInfoValue| {
+        let text = value.replace("%20", " ");
+        let shown: String = text.chars().take(MAX_CHARACTERS).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        format!(
+            r#"<span title="{0}={1}"><span class="of">{0}</span> {2}{more}</span>"#,
+            escape_html(id),
+            escape_html(&text),
+            escape_html(&shown)
+        )
+    };
+    format!(r#"<td class="known">{}</td>"#, call.known_info.iter().map(field).collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the table cell with an allele fraction and its 95 % interval, as `0.47 (0.32–0.62)`.
+fn fraction_cell(support: &AlleleSupport) -> String {
+    let fraction = support.allele_fraction();
+    let interval = support.allele_fraction_estimate().map_or_else(String::new, |estimate| {
+        format!(" <span class=\"of\">({:.2}–\u{2060}{:.2})</span>", estimate.low, estimate.high)
+    });
+    format!(
+        r#"<td class="n" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2}{interval}</td>"#
+    )
+}
+
 /// Returns the table cell with a call's allele fraction and support in one of several tumours, as `0.47 18 / 38`. It is
 /// faded if this tumour does not have the change.
 fn tumour_cell(own: &TumourSupport) -> String {
     let (support, fraction) = (&own.support, own.support.allele_fraction());
+    let title = support.allele_fraction_estimate().map_or_else(String::new, |estimate| {
+        format!(r#" title="95 % interval {:.2} to {:.2}""#, estimate.low, estimate.high)
+    });
     format!(
-        r#"<td class="n{}" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2} <span class="of" data-pairs="{1} {2}">{1} / {2}</span></td>"#,
+        r#"<td class="n{}"{title} data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2} <span class="of" data-pairs="{1} {2}">{1} / {2}</span></td>"#,
         if own.has { "" } else { " absent" },
         support.alternative,
         support.num_informative_molecules(),

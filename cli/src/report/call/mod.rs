@@ -7,6 +7,7 @@ mod errors;
 mod sample_section;
 mod sample_charts;
 mod signature_table;
+mod target_gaps;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -44,6 +45,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "version" => escape_html(&outcome.version),
         "run" => run_details(outcome),
         "numbers" => key_numbers(outcome),
+        "gaps" => target_gaps::target_gap_list(outcome),
         "warnings" => warning_lines(outcome),
         "verdict" => sample_section::render_verdicts_and_problems(outcome),
         "findings" => sample_section::render_all_findings(outcome),
@@ -60,7 +62,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "classes" => class_options(outcome),
         "tumours" => tumour_menu(several_tumours(outcome)),
         "columns" => tumour_column_heads(several_tumours(outcome)),
-        "geneColumns" => gene_column_heads(outcome),
+        "annotationColumns" => annotation_column_heads(outcome),
         "normalHead" => if outcome.has_normal { "Normal" } else { "" }.to_owned(),
         "ofTumours" => if several_tumours(outcome).is_empty() { "tumour's" } else { "tumours'" }.to_owned(),
         "whichTumours" => if several_tumours(outcome).is_empty() { "tumour" } else { "tumours" }.to_owned(),
@@ -117,17 +119,22 @@ fn tumour_column_heads(tumours: &[String]) -> String {
     html
 }
 
-/// Table heads of the columns of genes; empty without a GFF3 file.
-fn gene_column_heads(outcome: &CallSummary) -> String {
-    match &outcome.annotation {
-        None => String::new(),
-        Some(_) => concat!(
-            r#"<th scope="col" data-sort="text" title="Gene and consequence for the transcript that represents it">Gene</th>"#,
-            r#"<th scope="col" data-sort="text" title="Change of the protein, or else of the transcript (HGVS)">Protein</th>"#,
-            "\n"
-        )
-        .to_owned(),
-    }
+/// Table heads of the columns of genes and known variants; empty without a GFF3 file and without such fields.
+fn annotation_column_heads(outcome: &CallSummary) -> String {
+    let genes = concat!(
+        r#"<th scope="col" data-sort="text" title="Gene and consequence for the transcript that represents it">Gene</th>"#,
+        "\n",
+        r#"<th scope="col" data-sort="text" title="Change of the protein, or else of the transcript (HGVS)">Protein</th>"#,
+        "\n"
+    );
+    let known = concat!(
+        r#"<th scope="col" data-sort="text" title="Fields of the known variants (--known-info)">Known</th>"#,
+        "\n"
+    );
+    [(outcome.annotation.is_some(), genes), (!outcome.known_info_fields.is_empty(), known)]
+        .into_iter()
+        .map(|(is_present, heads)| if is_present { heads } else { "" })
+        .collect()
 }
 
 fn count_passed(outcome: &CallSummary, class: EventClass) -> u64 {

@@ -19,6 +19,9 @@
 
   // ---- Searching and sorting
 
+  /** Numbers of the columns that are not always at the same place. */
+  const columnOf = Object.fromEntries([...document.querySelectorAll("#table th[data-column]")].map((header) => [header.dataset.column, header.cellIndex]));
+
   const words = new Map(calls.map((row) => [row, row.textContent.toLowerCase()]));
   const places = new Map(calls.map((row) => {
     const [, chrom, at] = row.cells[1].textContent.match(/^(.*):([\d,]+)$/s);
@@ -253,7 +256,7 @@
     const detail = element("tr", "detail");
     const cell = element("td");
     cell.colSpan = row.cells.length;
-    const id = row.cells[9];
+    const id = row.cells[columnOf.id];
     const facts = element("div", "facts");
     const fact = (name, value) => {
       const item = element("span", "", `${name} `);
@@ -263,7 +266,11 @@
     fact("Contig", id.dataset.contig);
     const title = row.cells[3].querySelector("[title]");
     if (title && title.title.length <= 120) fact("REF > ALT", title.title);
-    for (const filter of row.cells[8].querySelectorAll(".filter")) fact("Filtered:", filter.title || filter.textContent);
+    for (const field of row.querySelectorAll(".known > span")) {
+      const [name, ...value] = field.title.split("=");
+      fact(name, value.join("="));
+    }
+    for (const filter of row.cells[columnOf.filter].querySelectorAll(".filter")) fact("Filtered:", filter.title || filter.textContent);
     const box = element("div", "box");
     box.append(facts);
     const picture = pictures[row.dataset.n];
@@ -274,10 +281,10 @@
         return [0, all - alternative, alternative];
       };
       const sides = element("div", "sides");
-      sides.append(side(picture, 0, pairs(7), copies[0]));
-      if (several.length === 0) sides.append(side(picture, 1, pairs(6), copies[1]));
+      sides.append(side(picture, 0, pairs(columnOf.normal), copies[0]));
+      if (several.length === 0) sides.append(side(picture, 1, pairs(columnOf.tumour), copies[1]));
       several.forEach((_, t) => {
-        sides.append(side(picture, t + 1, pairs(10 + t), copies[t + 2]));
+        sides.append(side(picture, t + 1, pairs(columnOf.id + 1 + t), copies[t + 2]));
       });
       box.append(sides, key());
     } else {

@@ -8,6 +8,8 @@ use genuma_somatic::call_summary::{AdditionalTumourSummary, CallSummary, Reporte
 use genuma_somatic::genotype::{AlleleSupport, TumourSupport};
 use genuma_somatic::sequencing_errors::EstimatedErrorRates;
 use genuma_somatic::signatures::SignatureExposures;
+use genuma_somatic::target_gaps::TargetGap;
+use genuma_somatic::vcf_record::{GeneEffect, KnownInfoValue};
 
 use super::calls::{MAX_CALL_TABLE_ROWS, MAX_READ_PILEUPS, choose_calls_with_pileups};
 use super::render_page;
@@ -359,6 +361,62 @@ fn nothing_is_loaded_from_elsewhere() {
     assert!(html.contains("default-src 'none'"));
     let links = html.match_indices("href=\"").map(|(at, _)| &html[at + 6..at + 12]);
     assert!(links.into_iter().all(|l| l == "data:," || l.starts_with('#')));
+}
+
+#[test]
+fn fractions_have_intervals_and_genes_stand_beside_the_change() {
+    let mut summary = example_summary(calls());
+    summary.annotation = Some(Default::default());
+    summary.known_info_fields = vec!["CLNSIG".into()];
+    summary.calls[0].gene = Some(GeneEffect {
+        gene: "TP53".into(),
+        transcript: "ENST00000269305.9".into(),
+        consequence: "missense_variant".into(),
+        classification: "Missense_Mutation".into(),
+        hgvs_c: Some("c.524G>A".into()),
+        hgvs_p: Some("p.Arg175His".into()),
+    });
+    summary.calls[0].known_info = vec![KnownInfoValue { id: "CLNSIG".into(), value: "Pathogenic".into() }];
+    let html = render_page(&summary);
+    // 14 of 29 molecules, Wilson 1927.
+    assert!(html.contains("0.48 <span class=\"of\">(0.31–\u{2060}0.66)</span>"));
+    let heads: Vec<usize> = [">Change</th>", ">Gene</th>", ">Protein</th>", ">Known</th>", ">Quality</th>"]
+        .map(|head| html.find(head).expect(head))
+        .to_vec();
+    assert!(heads.is_sorted(), "{heads:?}");
+    assert!(
+        html.contains("TP53 <span class=\"of\">missense variant</span></td>")
+            && html.contains(">p.R175H</td><td class=\"known\">")
+    );
+    assert!(html.contains("<span title=\"CLNSIG=Pathogenic\"><span class=\"of\">CLNSIG</span> Pathogenic</span>"));
+    assert_html_is_nested(&html);
+}
+
+#[test]
+fn targets_without_coverage_are_listed_on_the_first_page() {
+    let mut summary = example_summary(calls());
+    assert!(!render_page(&summary).contains("class=\"gaps\""));
+    summary.target_gaps = (0..205)
+        .map(|n| TargetGap {
+            contig: 0,
+            chrom: "chr1".into(),
+            start: 1_000 * n + 1,
+            end: 1_000 * n + 120,
+            name: format!("exon<{n}>"),
+            genes: if n == 0 { vec!["TP53".into(), "WRAP53".into()] } else { Vec::new() },
+            depths: vec![31.0, 0.4],
+        })
+        .collect();
+    let html = render_page(&summary);
+    assert!(html.contains(
+        "<b>205 targets</b> with a depth below 2 in a sample: TP53 (chr1:1–120), exon&lt;1&gt; (chr1:1,001–1,120), "
+    ));
+    assert!(html.contains("<td>TP53, WRAP53</td><td class=\"n\">31.0</td><td class=\"n\">0.4</td></tr>"));
+    assert!(html.contains("5 more are in targets.tsv"));
+    assert!(html.find("class=\"gaps\"") < html.find("<h2 id=\"calls\">"));
+    assert_html_is_nested(&html);
+    summary.has_normal = false;
+    assert!(render_page(&summary).contains("<td>TP53, WRAP53</td><td class=\"n\">0.4</td></tr>"));
 }
 
 #[test]

@@ -22,6 +22,24 @@ pub enum KnownVariantsFault {
         "has contig \"{0}\" and others, but none of the reference: give a file of the same genome build, or rename its contigs with `bcftools annotate --rename-chrs`"
     )]
     NoSharedContig(String),
+    /// The header does not declare an INFO field that is asked for.
+    #[error("the header has no INFO field \"{id}\"; it has {}", list_some(declared))]
+    NoInfoField {
+        /// ID of the field.
+        id: String,
+        /// IDs of the INFO fields that the header declares.
+        declared: Vec<String>,
+    },
+}
+
+/// Lists the first names; "none" if there are none.
+fn list_some(names: &[String]) -> String {
+    const MAX_NAMES: usize = 12;
+    match names.len() {
+        0 => "none".to_owned(),
+        1..=MAX_NAMES => names.join(", "),
+        all => format!("{} and {} more", names[..MAX_NAMES].join(", "), all - MAX_NAMES),
+    }
 }
 
 /// What is wrong with a line of a targets file.

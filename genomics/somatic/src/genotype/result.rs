@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use genuma_pair::confidence_interval::Estimate;
 use serde::{Deserialize, Serialize};
 
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
@@ -65,9 +66,22 @@ impl AlleleSupport {
     /// the second end of a long allele do not count.
     pub fn allele_fraction(&self) -> f64 {
         // docs/model/genotype.md (22)
+        let [alternative, all] = self.molecules_in_fraction();
+        f64::from(alternative) / f64::from(all.max(1))
+    }
+
+    /// The allele fraction with Wilson's 95 % interval; `None` without informative molecules. Each molecule counts once,
+    /// whatever the number of its duplicates.
+    pub fn allele_fraction_estimate(&self) -> Option<Estimate> {
+        let [alternative, all] = self.molecules_in_fraction();
+        Estimate::from_binomial(alternative.into(), all.into())
+    }
+
+    /// Numbers of molecules with the tumour allele, and with either allele, that count in the allele fraction.
+    fn molecules_in_fraction(&self) -> [u32; 2] {
         let [reference, alternative] =
             [self.reference - self.at_second_end[0], self.alternative - self.at_second_end[1]];
-        f64::from(alternative) / f64::from((reference + alternative).max(1))
+        [alternative, reference + alternative]
     }
 }
 

@@ -54,6 +54,7 @@ pub(super) fn snv() -> ReportedEvent {
         tumours: Vec::new(),
         contig: "tumour_7".into(),
         gene: None,
+        known_info: Vec::new(),
         picture: EventPileup {
             normal: "ACGTACGTACG".into(),
             tumour: "ACGTATGTACG".into(),
@@ -105,8 +106,10 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         reference: Some("genome.fa".into()),
         panel: None,
         known: None,
+        known_info_fields: Vec::new(),
         annotation: None,
         targets: None,
+        target_gaps: Vec::new(),
         k: 31,
         resources: Resources { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
         units: vec![unit("count"), unit("assemble")],
