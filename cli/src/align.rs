@@ -126,14 +126,6 @@ pub(crate) struct Args {
     /// aligned, name the tags, because `all` would also copy tags of the earlier aligner [default: none]
     #[arg(long, value_name = "TAGS", value_parser = CarriedTags::parse_tag_list, help_heading = "Input")]
     tags: Option<CarriedTags>,
-    /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
-    /// OQ, U2, BQ, and cd, ce, ad, ae, bd, be, aq, bq of fgbio
-    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Input")]
-    tags_to_reverse: Vec<[u8; 2]>,
-    /// Tags of --tags with bases, which are reverse-complemented in records on the reverse strand. Always among them: E2,
-    /// SQ, and ac, bc of fgbio
-    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Input")]
-    tags_to_revcomp: Vec<[u8; 2]>,
 
     /// File for the records: x.sam, x.bam or x.cram [default: SAM on standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -148,11 +140,6 @@ pub(crate) struct Args {
     /// Also write statistics, times and memory placement as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
-    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
-    /// of other NUMA nodes. The counts are logged at the end and written to --json
-    #[arg(long, help_heading = "Output")]
-    counters: bool,
     /// Also write a summary for MultiQC to files that begin with this name: PREFIX_..._mqc.json
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     multiqc: Option<PathBuf>,
@@ -166,13 +153,6 @@ pub(crate) struct Args {
     /// Threads that align [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
-    /// Where the index is stored on a machine with several NUMA nodes; does not change the alignments
-    #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Resources")]
-    placement: IndexPlacement,
-    /// Measured profile of this machine for --placement auto: the machine.json that `genuma machine measure` wrote [default: the
-    /// file that the environment variable GENUMA_MACHINE names]
-    #[arg(long, value_name = "FILE", help_heading = "Resources")]
-    machine: Option<PathBuf>,
     /// Memory for sorting, such as 8G or 512M (powers of 1024); records that do not fit are spilled to the work
     /// folder [default: a quarter of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
@@ -180,6 +160,26 @@ pub(crate) struct Args {
     /// Folder for spilled records [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
+    /// Tags of --tags with a value for each base, which are reversed in records on the reverse strand. Always among them:
+    /// OQ, U2, BQ, and cd, ce, ad, ae, bd, be, aq, bq of fgbio
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Advanced")]
+    tags_to_reverse: Vec<[u8; 2]>,
+    /// Tags of --tags with bases, which are reverse-complemented in records on the reverse strand. Always among them: E2,
+    /// SQ, and ac, bc of fgbio
+    #[arg(long, value_name = "TAGS", value_delimiter = ',', value_parser = parse_tag_name, requires = "tags", help_heading = "Advanced")]
+    tags_to_revcomp: Vec<[u8; 2]>,
+    /// Where the index is stored on a machine with several NUMA nodes; does not change the alignments
+    #[arg(long, value_enum, default_value_t = IndexPlacement::Auto, help_heading = "Advanced")]
+    placement: IndexPlacement,
+    /// Measured profile of this machine for --placement auto: the machine.json that `genuma machine measure` wrote [default: the
+    /// file that the environment variable GENUMA_MACHINE names]
+    #[arg(long, value_name = "FILE", help_heading = "Advanced")]
+    machine: Option<PathBuf>,
+    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
+    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
+    /// of other NUMA nodes. The counts are logged at the end and written to --json
+    #[arg(long, help_heading = "Advanced")]
+    counters: bool,
 }
 
 /// Values of `--cram-version`.

@@ -113,30 +113,23 @@ pub(crate) struct Args {
     /// allele fraction and by --known, so that calls are less certain
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     pub(crate) normal: Vec<PathBuf>,
-    /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
-    #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
-    pub(crate) normal_name: Option<String>,
-    /// Name of the only tumour; NAME= before its first file does the same
-    #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
-    pub(crate) tumor_name: Option<String>,
-    /// Sequencing platform of the reads, one of the PL values of SAM, such as ILLUMINA, IONTORRENT or DNBSEQ: PL of the
-    /// read groups in supporting.bam [default: the PL of BAM or CRAM input; else none]
-    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Input")]
-    platform: Option<String>,
-    #[command(flatten)]
-    pub(crate) layout: ReadLayoutOptions,
     /// Reference genome, plain or compressed FASTA, no index needed. CRAM input is decoded with it. Without --reference
     /// CHROM is the name of the normal's sequence in contigs.fa (n1, n2 and so on), and POS a position on it
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     pub(crate) reference: Option<PathBuf>,
-    /// Sequences to screen all samples for, in addition to the reference, such as viruses: plain or compressed FASTA.
-    /// summary.json reports how much of each sequence the samples contain
-    #[arg(long, value_name = "FASTA", help_heading = "Input")]
-    screen: Option<PathBuf>,
-    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k. A call whose
-    /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
-    #[arg(long, value_name = "TABLE", help_heading = "Input")]
-    pub(crate) panel: Option<PathBuf>,
+    /// Target intervals of an exome or a panel of genes: BED or a Picard interval list, plain or compressed. Calls
+    /// outside the targets and their padding are not written. The depth of each target is reported. Needs --reference
+    #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
+    targets: Option<PathBuf>,
+    /// Number of bases by which each target is extended on both sides [default: 100, which is usual for interval
+    /// padding in GATK]
+    #[arg(long, value_name = "BP", requires = "targets", value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Input")]
+    target_padding: Option<u32>,
+    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the
+    /// reference. The VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and
+    /// protein changes. Needs --reference
+    #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
+    gff: Option<PathBuf>,
     /// Known variants of the population, such as those of gnomAD: VCF with AF (or AC and AN), plain or compressed; a
     /// tabix index makes it fast. Alleles that are common in the population need more evidence against a germline
     /// origin, alleles that are not listed need less. Needed in practice without --normal; also useful if the normal
@@ -149,24 +142,27 @@ pub(crate) struct Args {
     /// --reference
     #[arg(long, value_name = "[VCF:]FIELDS", requires = "reference", value_parser = known_info::parse_known_info, help_heading = "Input")]
     known_info: Vec<KnownInfoOption>,
-    /// Genes, as Ensembl, GENCODE or RefSeq publish them: GFF3, plain or gzipped, with the contig names of the
-    /// reference. The VCF then gets consequences (BCSQ), HGVS names and gene fusions, MAF and report get genes and
-    /// protein changes. Needs --reference
-    #[arg(long, value_name = "GFF3", requires = "reference", help_heading = "Input")]
-    gff: Option<PathBuf>,
+    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k. A call whose
+    /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
+    #[arg(long, value_name = "TABLE", help_heading = "Input")]
+    pub(crate) panel: Option<PathBuf>,
     /// Mutational signatures: the tab-separated file of COSMIC for your reference (a row for each context such as
     /// `A[C>A]A`, a column for each signature). The report and summary.json then have the share of the SNVs that each
     /// signature explains. Signatures are fitted only from 500 SNVs on. Needs --reference
     #[arg(long, value_name = "FILE", requires = "reference", help_heading = "Input")]
     signatures: Option<PathBuf>,
-    /// Target intervals of an exome or a panel of genes: BED or a Picard interval list, plain or compressed. Calls
-    /// outside the targets and their padding are not written. The depth of each target is reported. Needs --reference
-    #[arg(short = 'L', long, value_name = "FILE", requires = "reference", help_heading = "Input")]
-    targets: Option<PathBuf>,
-    /// Number of bases by which each target is extended on both sides [default: 100, which is usual for interval
-    /// padding in GATK]
-    #[arg(long, value_name = "BP", requires = "targets", value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Input")]
-    target_padding: Option<u32>,
+    /// Sequences to screen all samples for, in addition to the reference, such as viruses: plain or compressed FASTA.
+    /// summary.json reports how much of each sequence the samples contain
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    screen: Option<PathBuf>,
+    /// Name of the only tumour; NAME= before its first file does the same
+    #[arg(long, value_name = "NAME", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
+    pub(crate) tumor_name: Option<String>,
+    /// Name of the normal in VCF and BAM files [default: the SM of BAM or CRAM input, else NORMAL]
+    #[arg(long, value_name = "NAME", requires = "normal", value_parser = sample_options::parse_sample_name, help_heading = "Input")]
+    pub(crate) normal_name: Option<String>,
+    #[command(flatten)]
+    pub(crate) layout: ReadLayoutOptions,
 
     /// Folder for the results; it is created if missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -178,23 +174,16 @@ pub(crate) struct Args {
     /// Also write structural variants with FILTER PASS as BEDPE, one row for each junction
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     bedpe: Option<PathBuf>,
-    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
-    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
-    /// of other NUMA nodes. The counts are logged at the end and written to summary.json
-    #[arg(long, conflicts_with = "plan", help_heading = "Output")]
-    counters: bool,
-    /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
-    /// times. The explanations go to standard output and to why.txt. Needs --reference, and one more pass over the reads
-    #[arg(long, value_name = "VARIANT", help_heading = "Output")]
-    why: Vec<String>,
+    /// Also write the content of summary.json to this file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
     /// Minimum somatic quality (Phred) of a call with FILTER PASS [default: 8; without --normal 3, with which a call is
     /// more probably somatic than not]
     #[arg(long, value_name = "PHRED", value_parser = parse_quality, help_heading = "Output")]
     min_quality: Option<f64>,
-    /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
-    #[arg(long, alias = "panel-least", value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
-    pub(crate) panel_min_samples: Option<u32>,
-
+    /// Treat every warning about the inputs or the result as an error: no results are written and the exit code is 1
+    #[arg(long, conflicts_with = "force", help_heading = "Output")]
+    strict: bool,
     /// Write the results although a warning withholds them: wrong or incomplete reference, CRAM made with another
     /// reference, two people, tumour and normal swapped, another species, a sample with a depth below 4, or reads
     /// shorter than 30 bases on average. The warning is then in the VCF header, summary.json and report. Without
@@ -202,22 +191,16 @@ pub(crate) struct Args {
     /// finished units are not computed again. Not with --strict
     #[arg(long, help_heading = "Output")]
     force: bool,
-    /// Treat every warning about the inputs or the result as an error: no results are written and the exit code is 1
-    #[arg(long, conflicts_with = "force", help_heading = "Output")]
-    strict: bool,
+    /// Explain why a variant was called or not: a VCF file, or one variant as CHROM:POS:REF>ALT; may be given several
+    /// times. The explanations go to standard output and to why.txt. Needs --reference, and one more pass over the reads
+    #[arg(long, value_name = "VARIANT", help_heading = "Output")]
+    why: Vec<String>,
 
     /// Assay (kind of library) of all samples. With `auto` the reads of each sample decide; the decision and its reason are
     /// in the log, in summary.json and in the report. With `amplicon`, each read pair counts as one molecule. With the other
     /// assays, pairs with the same ends are duplicates of one molecule
     #[arg(long, value_name = "ASSAY", value_enum, default_value_t = AssayOption::Auto, help_heading = "Method")]
     assay: AssayOption,
-    /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
-    /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
-    #[arg(short, value_name = "K", value_parser = command_line::call_kmer_length_parser(), help_heading = "Method")]
-    pub(crate) k: Option<u32>,
-    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
-    #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
-    min_base_quality: u8,
 
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -236,8 +219,6 @@ pub(crate) struct Args {
     pub(crate) scratch: Option<u64>,
     #[command(flatten)]
     pub(crate) gpu: gpu::GpuOptions,
-    #[command(flatten)]
-    fpga: fpga::FpgaOptions,
     /// Resume an interrupted run: the units of the call (count, assemble, recruit) that it finished are not computed
     /// again. The version of genuma, the reads, the reference, other inputs and options that change the calls must be
     /// the same; --threads, --memory and --scratch may change
@@ -251,11 +232,11 @@ pub(crate) struct Args {
 
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
-    /// --bedpe, --known-info and --signatures are then given to `genuma step STORE finish`. Not with several --tumor, nor with --why,
-    /// --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and --memory are those of one task:
-    /// 4 threads (all CPUs if there are fewer) and 16G unless given. --force and --strict then apply only to the checks
-    /// of the inputs; give them to `finish` again
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "signatures", "known_info"], help_heading = "Distributed call")]
+    /// --bedpe, --json, --known-info and --signatures are then given to `genuma step STORE finish`. Not with several
+    /// --tumor, nor with --why, --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and
+    /// --memory are those of one task: 4 threads (all CPUs if there are fewer) and 16G unless given. --force and
+    /// --strict then apply only to the checks of the inputs; give them to `finish` again
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "json", "signatures", "known_info"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of
     /// lanes. Plain or BGZF FASTQ files are cut; otherwise compressed FASTQ, BAM, CRAM, CBQ, VBQ and BQ files stay
@@ -269,6 +250,28 @@ pub(crate) struct Args {
     /// STORE/submit.sh` submits each step to Slurm as an array job
     #[arg(long, requires = "plan", help_heading = "Distributed call")]
     sbatch: bool,
+
+    /// Length of k-mers in bases, 17 to 32: shorter k-mers need less depth, longer ones are unique in more repeats
+    /// [default: 31; for a mean read length below 52 bases, the largest odd number up to 0.6 of it, at least 17]
+    #[arg(short, value_name = "K", value_parser = command_line::call_kmer_length_parser(), help_heading = "Advanced")]
+    pub(crate) k: Option<u32>,
+    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
+    #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Advanced")]
+    min_base_quality: u8,
+    /// Number of normals in the panel that must have a variant for the call to get the FILTER `panel` [default: 2]
+    #[arg(long, alias = "panel-least", value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Advanced")]
+    pub(crate) panel_min_samples: Option<u32>,
+    /// Sequencing platform of the reads, one of the PL values of SAM, such as ILLUMINA, IONTORRENT or DNBSEQ: PL of the
+    /// read groups in supporting.bam [default: the PL of BAM or CRAM input; else none]
+    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = PossibleValuesParser::new(SAM_PLATFORMS).map(|name| name.to_uppercase()), hide_possible_values = true, help_heading = "Advanced")]
+    platform: Option<String>,
+    /// Count what the process uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page faults,
+    /// disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads from memory
+    /// of other NUMA nodes. The counts are logged at the end and written to summary.json
+    #[arg(long, conflicts_with = "plan", help_heading = "Advanced")]
+    counters: bool,
+    #[command(flatten)]
+    fpga: fpga::FpgaOptions,
 }
 
 /// Values of `--assay`.
@@ -331,7 +334,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             &PlanRequest { run, shards: *shards, num_partitions: *partitions, sbatch: *sbatch, out, warnings },
         );
     }
-    let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
+    let tables = args.maf.iter().chain(&args.bedpe).chain(&args.json).map(PathBuf::as_path);
     let checked = folder::check_outside_work_folder(
         &job.store.work_folder,
         job.input_paths().chain(tables).chain([args.out.as_path()]),

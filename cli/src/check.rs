@@ -3,6 +3,7 @@
 
 mod text;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_
 use genuma_somatic::root_positions;
 use genuma_work::ProgressListener;
 use genuma_work::cost::measure_process_cost;
-use genuma_work::publish::AtomicFileSet;
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
@@ -30,7 +31,7 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
-/// Prints to standard output whether the samples come from one person, the contamination of each sample with DNA of
+/// Reports on standard output or in a file whether the samples come from one person, the contamination of each sample with DNA of
 /// other people, purity and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA
 /// damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any species.
 /// Shallow samples are enough to compare people; the other estimates need more depth, and are reported as unknown where
@@ -58,14 +59,17 @@ pub(crate) struct Args {
     /// without NAME=
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    #[command(flatten)]
-    layout: ReadLayoutOptions,
     /// Reference genome, plain or compressed FASTA. CRAM input is decoded with it. Purity, ploidy and LOH need it: it
     /// shows which sites are neighbours in the genome and thus have the same copy number. The whole genome is held in
     /// memory, a byte for each base
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
+    #[command(flatten)]
+    layout: ReadLayoutOptions,
 
+    /// File for the results [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    out: Option<PathBuf>,
     /// Also write all results as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
@@ -143,8 +147,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
     drop(progress);
     input_files.check_files_unchanged()?;
-    logging::print_result(format_results(&checked, &pairs, samples.tumour_names()))?;
+    let text = format_results(&checked, &pairs, samples.tumour_names());
     let mut set = AtomicFileSet::default();
+    match &args.out {
+        Some(path) => {
+            let mut file = AtomicFile::create(path)?;
+            file.write_all(text.as_bytes())?;
+            set.add_file(file.flush_to_partial_file()?);
+        }
+        None => logging::print_result(text)?,
+    }
     if let Some(path) = &args.json {
         let results = || checked.iter().zip(&pairs);
         let Some((first, pair)) = results().next() else { return Ok(()) };

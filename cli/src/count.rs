@@ -106,9 +106,6 @@ pub(crate) struct Args {
     /// Minimum count of a k-mer that is written, summed over all samples
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u32).range(1..), help_heading = "Method")]
     min_count: u32,
-    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
-    #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
-    min_base_quality: u8,
 
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -121,13 +118,16 @@ pub(crate) struct Args {
     work: Option<PathBuf>,
     #[command(flatten)]
     gpu: gpu::GpuOptions,
-    #[command(flatten)]
-    fpga: fpga::FpgaOptions,
     /// Keep the results of finished units (read, count) in the work folder until all is done, so that an interrupted
     /// run can be resumed: repeat the same command until it succeeds. The number of threads and the memory may change.
     /// Needs disk space for all k-mers
     #[arg(long, help_heading = "Resources")]
     resume: bool,
+    /// Do not count k-mers that have a base below this quality (Phred); 0 counts all
+    #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Advanced")]
+    min_base_quality: u8,
+    #[command(flatten)]
+    fpga: fpga::FpgaOptions,
 }
 
 /// Name of a sample, and the files with its reads.

@@ -15,13 +15,7 @@ const SIMULATOR_FOLDER_VARIABLE: &str = "GENUMA_FPGA_SIM";
 pub(crate) struct FpgaOptions {
     /// For developers: distribute k-mers to bins on a simulated FPGA (`sim`); much slower, same result.
     /// `scripts/fpga.sh sim` builds the simulators; the environment variable GENUMA_FPGA_SIM names their folder
-    #[arg(
-        long,
-        value_name = "off|sim",
-        default_value = "off",
-        hide_possible_values = true,
-        help_heading = "Resources"
-    )]
+    #[arg(long, value_name = "off|sim", default_value = "off", hide_possible_values = true, help_heading = "Advanced")]
     fpga: FpgaChoice,
 }
 

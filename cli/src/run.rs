@@ -85,7 +85,7 @@ pub(crate) struct Args {
     /// Count what each instance uses: CPU time, memory on each NUMA node, context switches, CPU migrations, page
     /// faults, disk access; and, where the system permits perf events, cycles, instructions, cache misses and loads
     /// from memory of other NUMA nodes. The counts are logged at the end and written to --json
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Advanced")]
     counters: bool,
 
     /// Command line of the aligner or other program

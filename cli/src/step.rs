@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use crate::call::blocking_warnings::BlockingWarningRule;
 use crate::call::known_info::{self, KnownInfoOption};
 use crate::call::provenance::{describe_input_file, describe_known_info_files};
-use crate::call::result_files::OptionalOutputs;
+use crate::call::result_files::{OptionalOutputPaths, OptionalOutputs};
 use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
@@ -94,6 +94,9 @@ pub(crate) struct Args {
     /// For `finish`: also write structural variants with FILTER PASS as BEDPE
     #[arg(long, value_name = "FILE")]
     bedpe: Option<PathBuf>,
+    /// For `finish`: also write the content of summary.json to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// For `finish`: mutational signatures whose exposures are estimated (see genuma call --help)
     #[arg(long, value_name = "FILE")]
     signatures: Option<PathBuf>,
@@ -190,7 +193,8 @@ fn run_task(
     let known_info = known_info::known_info_sources(&args.known_info, known)?;
     check_known_info(&known_info, plan.call.reference.as_deref())?;
     let known_info_files = describe_known_info_files(&known_info)?;
-    let options = OptionalOutputs::new(args.maf.clone(), args.bedpe.clone(), args.signatures.as_deref(), known_info)?;
+    let paths = OptionalOutputPaths { maf: args.maf.clone(), bedpe: args.bedpe.clone(), json: args.json.clone() };
+    let options = OptionalOutputs::new(paths, args.signatures.as_deref(), known_info)?;
     let mut provenance = plan.provenance.clone();
     if let Some(path) = &args.signatures {
         provenance.inputs.push(describe_input_file("signatures", path)?);

@@ -31,6 +31,9 @@ use crate::{aligned_files, command_line, json_file, logging, size_format};
 ///
 /// Writes a table with a line for each sample and variant to standard output or a file. Lines that begin with # have the result of each
 /// sample and explain the columns.
+///
+/// Memory: about 90 bytes for each read pair at a variant, and of each sample and variant at most about 65,000 pairs are kept. There is no
+/// option `--memory`, because nothing that is kept can be spilled.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Track known variants in later samples: relapse, residual disease",
@@ -49,6 +52,9 @@ pub(crate) struct Args {
     /// 1, read 2 of the second lane, and so on; or BAM, CRAM, CBQ, VBQ or BQ files
     #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
+    /// Reference genome of the VCF file, plain or compressed FASTA, no index needed. CRAM input is decoded with it
+    #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
+    reference: PathBuf,
     /// Name and reads of a later sample; repeat the option for each sample
     #[arg(long, value_name = "NAME=READS,...", value_parser = parse_named_reads, help_heading = "Input")]
     sample: Vec<(String, Vec<PathBuf>)>,
@@ -58,9 +64,6 @@ pub(crate) struct Args {
     normal: Vec<PathBuf>,
     #[command(flatten)]
     layout: ReadLayoutOptions,
-    /// Reference genome of the VCF file, plain or compressed FASTA, no index needed. CRAM input is decoded with it
-    #[arg(long, value_name = "FASTA", required = true, help_heading = "Input")]
-    reference: PathBuf,
     /// Track all records of the VCF file, not only those whose FILTER is PASS or `.`
     #[arg(long, help_heading = "Input")]
     all_filters: bool,

@@ -200,4 +200,8 @@ fn what_is_no_pair_of_samples_is_refused() {
     // Reads without information are no error: the results are reported as unknown.
     let told = run(["check", "--tumor", &one, &two, "--normal", &three, &four]).assert_success();
     assert!(told.stdout.starts_with("identity                    not determined"), "{}", told.stdout);
+    let out = folder.join("result.txt");
+    let in_file = run(["check", "--tumor", &one, &two, "--normal", &three, &four, "-o", out.to_str().expect("UTF-8")]);
+    assert_eq!(in_file.assert_success().stdout, "");
+    assert_eq!(fs::read_to_string(&out).expect("a file"), told.stdout);
 }

@@ -37,7 +37,9 @@ fn genes_are_in_all_outputs_and_change_nothing_else() {
     fs::write(&gff, two_genes(data().reference.as_ref().expect("a reference"))).expect("a file");
     let (gff, maf) = (gff.to_str().expect("UTF-8"), folder.join("calls.maf"));
     let out = folder.join("out");
-    run(data().call_with(&out, &["--gff", gff, "--maf", maf.to_str().expect("UTF-8")])).assert_success();
+    let copy = folder.join("copy.json");
+    let options = ["--gff", gff, "--maf", maf.to_str().expect("UTF-8"), "--json", copy.to_str().expect("UTF-8")];
+    run(data().call_with(&out, &options)).assert_success();
 
     let text = vcf(&out);
     assert!(text.contains("##genumaGff=genes.gff3\n") && text.contains(" --gff genes.gff3"), "{text}");
@@ -57,6 +59,7 @@ fn genes_are_in_all_outputs_and_change_nothing_else() {
     );
 
     let summary = json(&out.join("summary.json"));
+    assert_eq!(json(&copy), summary);
     let annotation = &summary["annotation"];
     assert_eq!((annotation["genes"].as_u64(), annotation["coding_transcripts"].as_u64()), (Some(2), Some(1)));
     let counted: u64 = annotation["consequences"].as_object().expect("counts").values().filter_map(Value::as_u64).sum();

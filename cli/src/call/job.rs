@@ -16,7 +16,7 @@ use tracing::debug;
 use super::blocking_warnings::BlockingWarningRule;
 use super::call_fingerprint::{AdditionalInputs, call_fingerprint};
 use super::provenance::ProvenanceInputs;
-use super::result_files::OptionalOutputs;
+use super::result_files::{OptionalOutputPaths, OptionalOutputs};
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
     Args, DEFAULT_TARGET_PADDING_BP, MIN_TUMOUR_KMER_COUNT, default_min_quality, disk_space, known_info,
@@ -47,7 +47,8 @@ impl Args {
     /// Returns the optional outputs that are requested. Reads the matrix of mutational signatures, if one is given.
     pub(super) fn optional_outputs(&self) -> anyhow::Result<OptionalOutputs> {
         let known_info = known_info::known_info_sources(&self.known_info, self.known.as_deref())?;
-        OptionalOutputs::new(self.maf.clone(), self.bedpe.clone(), self.signatures.as_deref(), known_info)
+        let paths = OptionalOutputPaths { maf: self.maf.clone(), bedpe: self.bedpe.clone(), json: self.json.clone() };
+        OptionalOutputs::new(paths, self.signatures.as_deref(), known_info)
     }
 
     /// Returns the resources of the call. With `--plan` these are the resources of one task of a distributed call,

@@ -49,13 +49,21 @@ const WHY_FILE: &str = "why.txt";
 /// Name of the table with the depths of the targets; only written with `--targets`.
 const TARGETS_FILE: &str = "targets.tsv";
 
-/// Optional outputs of a call: further tables, exposures to mutational signatures, and fields of known variants.
+/// Paths of optional output files of a call; `None` for files that are not wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OptionalOutputPaths {
+    /// The MAF file with the small variants.
+    pub(crate) maf: Option<PathBuf>,
+    /// The BEDPE file with the structural variants.
+    pub(crate) bedpe: Option<PathBuf>,
+    /// A copy of `summary.json`.
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Optional outputs of a call: further files, exposures to mutational signatures, and fields of known variants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OptionalOutputs {
-    /// Path of the MAF file with the small variants.
-    maf: Option<PathBuf>,
-    /// Path of the BEDPE file with the structural variants.
-    bedpe: Option<PathBuf>,
+    paths: OptionalOutputPaths,
     /// Matrix of the mutational signatures whose exposures are estimated; `None` if the user gave none.
     signatures: Option<SignatureMatrix>,
     /// Files of known variants with the INFO fields that the records get.
@@ -68,8 +76,7 @@ impl OptionalOutputs {
     /// # Errors
     /// The matrix cannot be read or is malformed.
     pub(crate) fn new(
-        maf: Option<PathBuf>,
-        bedpe: Option<PathBuf>,
+        paths: OptionalOutputPaths,
         signatures: Option<&Path>,
         known_info: Vec<KnownInfoSource>,
     ) -> anyhow::Result<OptionalOutputs> {
@@ -77,7 +84,7 @@ impl OptionalOutputs {
         if let Some(matrix) = &signatures {
             info!("{}: {} signatures", matrix.path().display(), matrix.num_signatures());
         }
-        Ok(OptionalOutputs { maf, bedpe, signatures, known_info })
+        Ok(OptionalOutputs { paths, signatures, known_info })
     }
 }
 
@@ -135,6 +142,7 @@ pub(crate) struct CallOutputs<'a> {
     page: AtomicFile,
     maf: Option<OpenTable>,
     bedpe: Option<OpenTable>,
+    json: Option<AtomicFile>,
     signatures: Option<SignatureMatrix>,
     known_info: Vec<KnownInfoSource>,
 }
@@ -146,7 +154,8 @@ impl<'a> CallOutputs<'a> {
     /// The folder is read-only or full, or another run writes its results there.
     pub(crate) fn create(folder: &'a Path, options: OptionalOutputs) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT_FILE_NAME))?;
-        let (maf, bedpe) = (OpenTable::create(&options.maf)?, OpenTable::create(&options.bedpe)?);
+        let (maf, bedpe) = (OpenTable::create(&options.paths.maf)?, OpenTable::create(&options.paths.bedpe)?);
+        let json = options.paths.json.as_ref().map(AtomicFile::create).transpose()?;
         let existing = earlier_result_files(folder, &options);
         if !existing.is_empty() {
             info!(
@@ -156,7 +165,7 @@ impl<'a> CallOutputs<'a> {
             );
         }
         let OptionalOutputs { signatures, known_info, .. } = options;
-        Ok(CallOutputs { folder, page, maf, bedpe, signatures, known_info })
+        Ok(CallOutputs { folder, page, maf, bedpe, json, signatures, known_info })
     }
 
     /// Writes all files of a finished call. The warnings are written to the VCF header, to the summary and to the
@@ -171,7 +180,7 @@ impl<'a> CallOutputs<'a> {
         warnings: Vec<ResultWarning>,
         watched: &CallWatcher,
     ) -> anyhow::Result<CallSummary> {
-        let CallOutputs { folder, mut page, maf, bedpe, signatures, known_info } = self;
+        let CallOutputs { folder, mut page, maf, bedpe, json, signatures, known_info } = self;
         let meter = Arc::new(ProgressCounters::new("the reference"));
         watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
@@ -239,7 +248,7 @@ impl<'a> CallOutputs<'a> {
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
         page.write_all(report::call::render_page(&outcome).as_bytes())?;
         set.add_file(page.flush_to_partial_file()?);
-        write_summaries(&outcome, folder, &mut set)?;
+        write_summaries(&outcome, folder, json, &mut set)?;
         set.publish_all()?;
         Ok(outcome)
     }
@@ -279,18 +288,25 @@ impl TableContent<'_> {
     }
 }
 
-/// Writes the summary as JSON and as custom content for MultiQC.
-fn write_summaries(outcome: &CallSummary, folder: &Path, set: &mut AtomicFileSet) -> anyhow::Result<()> {
+/// Writes the summary as JSON, to the folder and to `copy`, and as custom content for MultiQC.
+fn write_summaries(
+    outcome: &CallSummary,
+    folder: &Path,
+    copy: Option<AtomicFile>,
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<()> {
     multiqc::add_multiqc_section_files(
         &folder.join(MULTIQC_PREFIX),
         &multiqc::build_call_sections(outcome, &count_passed_calls_by_class(outcome), folder),
         set,
     )?;
-    output::write_json(
-        &folder.join(SUMMARY_FILE),
-        &JsonOutput::with_schema_number(schema_numbers::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome)),
-        set,
-    )?;
+    let summary = JsonOutput::with_schema_number(schema_numbers::CALL_SUMMARY_SCHEMA_NUMBER, summarize(outcome));
+    if let Some(mut file) = copy {
+        serde_json::to_writer_pretty(&mut file, &summary)?;
+        file.write_all(b"\n")?;
+        set.add_file(file.flush_to_partial_file()?);
+    }
+    output::write_json(&folder.join(SUMMARY_FILE), &summary, set)?;
     Ok(())
 }
 
@@ -341,7 +357,8 @@ fn earlier_result_files(folder: &Path, tables: &OptionalOutputs) -> Vec<String> 
         listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| ours(name)).collect();
     names.sort();
     // I/O error ignored: the names are for a message only.
-    let tables = [&tables.maf, &tables.bedpe].into_iter().flatten().filter(|path| path.exists());
+    let tables =
+        [&tables.paths.maf, &tables.paths.bedpe, &tables.paths.json].into_iter().flatten().filter(|path| path.exists());
     names.extend(tables.map(|path| path.display().to_string()));
     names
 }
