@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-rare-alleles bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-annotation bench-rare-alleles bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -103,6 +103,11 @@ bench-assay-peers: ## score Mutect2 and freebayes on the folders in ARGS, which 
 	@scripts/setup.sh bench
 	@bench/peers.sh >&2
 	@bench/assay_peers.py $(ARGS)
+
+bench-annotation: ## measure what naming the genes costs a call; ARGS="--callgrind --bases 550000 --transcripts 2000" for instructions
+	@scripts/setup.sh build
+	cargo build --release --locked --package genuma
+	@bench/annotation.py $(ARGS)
 
 bench-cells: ## score `genuma call` over depths, purities and dirty libraries; ARGS="--peers yes" for Mutect2 and Delly beside it
 	@scripts/setup.sh build
