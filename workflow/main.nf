@@ -429,6 +429,29 @@ process MULTIQC {
     """
 }
 
+// The programs of this run, in the form of nf-core's versions.yml.
+process VERSIONS {
+    publishDir { "${params.outdir}/pipeline_info" }, mode: 'copy'
+
+    output:
+    path 'versions.yml'
+
+    script:
+    """
+    {
+      echo "FINISH:"
+      echo "    genuma: \$(${quoted(params.genuma)} --version | sed 's/^genuma //')"
+      if command -v ${quoted(params.multiqc)} >/dev/null; then
+        echo "MULTIQC:"
+        echo "    multiqc: \$(${quoted(params.multiqc)} --version | sed 's/.*version //')"
+      fi
+      echo "Workflow:"
+      echo "    ${workflow.manifest.name}: ${workflow.manifest.version}"
+      echo "    Nextflow: ${workflow.nextflow.version}"
+    } > versions.yml
+    """
+}
+
 process INDEX {
     tag "${reference.name}"
 
@@ -513,6 +536,7 @@ workflow {
     RECRUIT(tasks(all(PLACE.out, 'place'), 'recruit'))
     FINISH(tasks(all(RECRUIT.out, 'recruit'), 'finish'))
     MULTIQC(FINISH.out.multiqc.collect())
+    VERSIONS()
 
     if (params.align) {
         def reference = file(params.reference)

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Data, SharedFixture, fetched, gunzip, installed, names, repository, scratch};
+use crate::common::{Data, SharedFixture, fetched, gunzip, installed, names, python_peer, repository, scratch};
 use genuma_faults::test_inputs::format_test_signature_matrix;
 use serde_json::Value;
 
@@ -37,8 +37,8 @@ fn import(samtools: &Path, reads: &[PathBuf], to: &Path) -> String {
     text(to)
 }
 
-/// Writes the samplesheet with all columns of sarek, a program in place of MultiQC, and known variants for the tumour-only call.
-fn prepare(folder: &Path, samtools: &Path) -> [String; 2] {
+/// Writes the samplesheet with all columns of sarek, and returns its path and that of MultiQC.
+fn prepare(folder: &Path, samtools: &Path) -> (String, String) {
     let [own, other] = patients();
     let row = |patient: &str, status: &str, sample: &str, reads: &[(&str, &str)]| {
         let columns = ["fastq_1", "fastq_2", "bam", "bai", "cram", "crai"];
@@ -62,13 +62,20 @@ fn prepare(folder: &Path, samtools: &Path) -> [String; 2] {
     ];
     let path = folder.join("samplesheet.csv");
     fs::write(&path, sheet.concat()).expect("a samplesheet");
-    // What MultiQC would be given: it keeps the names of its files.
+    (text(&path), multiqc_or_replacement(folder))
+}
+
+/// MultiQC, or where it cannot be installed a program that writes what MultiQC would be given: it keeps the names of its files.
+fn multiqc_or_replacement(folder: &Path) -> String {
+    if let Some(multiqc) = python_peer("multiqc") {
+        return text(&multiqc);
+    }
     let multiqc = folder.join("multiqc");
     let script = "#!/bin/sh\nfor word; do case $last in --filename) name=$word;; --outdir) mkdir -p \"$word\"; out=$word/;; esac; last=$word; done\n\
         find -L \"$1\" -name '*general_mqc.json' -exec cat {} + >\"$out$name\"\n";
     fs::write(&multiqc, script).expect("a script");
     fs::set_permissions(&multiqc, fs::Permissions::from_mode(0o755)).expect("a program");
-    [text(&path), text(&multiqc)]
+    text(&multiqc)
 }
 
 /// Writes a gene and a matrix of signatures. Returns their paths.
@@ -112,13 +119,65 @@ fn assert_named(results: &Path) {
     assert!(names(&results.join("WRONG/W_T_vs_W_N")).is_empty());
     let common = fs::read_to_string(results.join("multiqc/multiqc_report.html")).expect("a common report");
     assert!(common.contains("P2_T") && common.contains("P3_T") && !common.contains("W_T"), "{common}");
+    let is_real = common.contains("<title>MultiQC Report</title>");
+    assert_eq!(is_real, python_peer("multiqc").is_some());
+    let versions = fs::read_to_string(results.join("pipeline_info/versions.yml")).expect("the versions");
+    assert!(versions.contains(&format!("    genuma: {}\n", env!("CARGO_PKG_VERSION"))), "{versions}");
+    assert!(versions.contains("Workflow:\n    ") && versions.lines().all(|line| !line.ends_with(": ")), "{versions}");
+    assert_eq!(versions.contains("    multiqc: 1."), is_real, "{versions}");
+}
+
+/// The nf-core module gives the results the names of the samples, with targets, known variants and genes.
+#[test]
+fn the_module_of_nf_core_runs() {
+    if !fetched("scripts/nextflow.sh") {
+        return;
+    }
+    let folder = scratch("nf-core");
+    let own = &patients()[0];
+    let [gff, _] = write_gff_and_signatures(&folder);
+    let [targets, known] = ["targets.bed", "known.vcf"].map(|name| folder.join(name));
+    fs::write(&targets, "chr1\t0\t100000\n").expect("a file");
+    let header = "##fileformat=VCFv4.2\n##INFO=<ID=AF,Number=A,Type=Float,Description=\"Frequency\">\n";
+    fs::write(&known, format!("{header}chr1\t5\t.\tA\tC\t.\t.\tAF=0.1\n")).expect("a file");
+    let file = |path: &str| format!("file('{path}')");
+    let reads = |files: &[PathBuf]| files.iter().map(|path| file(&text(path))).collect::<Vec<_>>().join(", ");
+    let script = format!(
+        "nextflow.preview.topic = true\ninclude {{ GENUMA_CALL }} from '{}'\nworkflow {{\n  GENUMA_CALL(\n    \
+         [[id: 'pair', tumor_id: 'LAB_T', normal_id: 'LAB_N'], [{}], [{}]],\n    [[:], {}], [[:], []], [[:], {}], \
+         [[:], {}, []], [[:], {}])\n}}\n",
+        text(&repository("contrib/nf-core/modules/nf-core/genuma/call/main.nf")),
+        reads(&own.tumor),
+        reads(&own.normal),
+        file(&text(&own.folder.join("genome.fa"))),
+        file(&text(&targets)),
+        file(&text(&known)),
+        file(&gff),
+    );
+    fs::write(folder.join("module.nf"), script).expect("a workflow");
+    let config = "process.cpus = 2\nprocess.publishDir = [path: 'out', mode: 'copy']\n";
+    fs::write(folder.join("nextflow.config"), config).expect("a file");
+    let mut command = Command::new(repository("scripts/nextflow.sh"));
+    command.args(["run", "module.nf", "-ansi-log", "false"]).current_dir(&folder).stdin(Stdio::null());
+    let program = Path::new(env!("CARGO_BIN_EXE_genuma")).parent().expect("a folder");
+    command.env("PATH", format!("{}:{}", text(program), std::env::var("PATH").expect("PATH")));
+    let output = command.output().expect("nextflow");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let out = folder.join("out/pair");
+    let vcf = String::from_utf8(gunzip(&out.join("pair.vcf.gz"))).expect("UTF-8");
+    assert!(vcf.contains("FORMAT\tLAB_N\tLAB_T\n") && vcf.contains("##genumaGff=genes.gff3\n"), "{vcf}");
+    assert!(vcf.contains(" --known known.vcf") && vcf.contains(" --targets targets.bed"), "{vcf}");
+    for name in ["pair.vcf.gz.tbi", "contigs.fa", "supporting.bam", "summary.json", "report.html", "targets.tsv"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
 }
 
 #[test]
 fn nextflow_ends_only_the_branch_of_the_wrong_pair() {
     let Some(samtools) = installed("samtools").filter(|_| fetched("scripts/nextflow.sh")) else { return };
     let folder = scratch("nextflow");
-    let [sheet, multiqc] = prepare(&folder, &samtools);
+    let (sheet, multiqc) = prepare(&folder, &samtools);
     let mut command = Command::new(repository("scripts/nextflow.sh"));
     command.arg("run").arg(repository("workflow/main.nf")).args(["-ansi-log", "false", "-profile", "standard,test"]);
     command.args(["--input", &sheet, "--multiqc", &multiqc, "--strict", "--genuma", env!("CARGO_BIN_EXE_genuma")]);
@@ -194,7 +253,7 @@ fn folder_names_are_no_shell_commands_in_a_container() {
 fn snakemake_ends_only_the_jobs_of_the_wrong_pair() {
     let Some(samtools) = installed("samtools").filter(|_| fetched("scripts/snakemake.sh")) else { return };
     let folder = scratch("snakemake");
-    let [sheet, multiqc] = prepare(&folder, &samtools);
+    let (sheet, multiqc) = prepare(&folder, &samtools);
     let mut command = Command::new(repository("scripts/snakemake.sh"));
     command.arg("-s").arg(repository("workflow/Snakefile")).args(["--cores", "2", "--keep-going", "--retries", "0"]);
     command.arg("--config").arg(format!("input={sheet}")).arg(format!("multiqc={multiqc}"));
