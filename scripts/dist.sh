@@ -11,3 +11,4 @@ for arch in "$@"; do
   scripts/dist/pack.sh "$arch" target/dist/out
   scripts/dist/check.sh "$arch" target/dist/out
 done
+scripts/dist/sums.sh target/dist/out

@@ -46,6 +46,7 @@ mod probe;
 mod process;
 mod provenance;
 mod public_cases;
+mod publication;
 mod run;
 mod run_faults;
 mod run_guest;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes an image of one layer, as the OCI's image format 1.1 has it, with what `docker load` wants to see beside.
 
-usage: image.py LAYER.tar --architecture amd64|arm64 --version V --time SECONDS > image.tar
+usage: image.py LAYER.tar --architecture amd64|arm64 --version V --source URL --time SECONDS > image.tar
 The same layer makes the same bytes.
 """
 
@@ -20,6 +20,7 @@ def main():
     parser.add_argument("layer")
     parser.add_argument("--architecture", required=True)
     parser.add_argument("--version", required=True)
+    parser.add_argument("--source", required=True)
     parser.add_argument("--time", type=int, required=True)
     args = parser.parse_args()
 
@@ -41,6 +42,7 @@ def main():
         "org.opencontainers.image.title": "genuma",
         "org.opencontainers.image.version": args.version,
         "org.opencontainers.image.licenses": "MIT",
+        "org.opencontainers.image.source": args.source,
         "org.opencontainers.image.created": created,
     }
     config = blob(

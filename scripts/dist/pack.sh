@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs a built binary: an archive, a Debian package and an image for containers, each the same bytes whenever it is made of the same sources.
 #
-# usage: scripts/dist/pack.sh x86_64|aarch64 FOLDER     leaves genuma-VERSION-linux-ARCH.tar.gz, genuma_VERSION_ARCH.deb, genuma-VERSION-linux-ARCH.oci.tar
+# usage: scripts/dist/pack.sh x86_64|aarch64 FOLDER     leaves genuma-VERSION-linux-ARCH.tar.gz, genuma_VERSION_ARCH.deb,
+#                                                 genuma-VERSION-linux-ARCH.oci.tar, genuma-VERSION-linux-ARCH.cdx.json (bill of materials)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,11 +19,17 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 binary=target/dist/$arch-unknown-linux-musl/dist/genuma
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
+maintainer=$(sed -n 's/^authors = \["\([^"]*\)".*/\1/p' Cargo.toml)
+[[ $repository != *example.org* ]] || echo "dist: the address in Cargo.toml is a placeholder ($repository): set repository and authors before you publish" >&2
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 umask 022
+
+name=genuma-$version-linux-$arch
+scripts/dist/sbom.py "$arch-unknown-linux-musl" --time "$SOURCE_DATE_EPOCH" >"$work/sbom"
 
 # As it lies below /usr.
 usr=$work/usr
@@ -35,6 +42,7 @@ genuma=("${run[@]}" "$usr/bin/genuma")
 "${genuma[@]}" completions fish >"$usr/share/fish/vendor_completions.d/genuma.fish"
 install -m 644 README.md CHANGELOG.md "$usr/share/doc/genuma/"
 cp -r docs "$usr/share/doc/genuma/docs"
+install -m 644 "$work/sbom" "$usr/share/doc/genuma/sbom.cdx.json"
 install -m 644 LICENSE "$usr/share/doc/genuma/copyright"
 find "$usr" -type d -exec chmod 755 {} + -o -type f ! -perm -u+x -exec chmod 644 {} +
 
@@ -45,7 +53,6 @@ pack() {
   tar --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$folder" -cf - "$@"
 }
 
-name=genuma-$version-linux-$arch
 mkdir "$work/archive"
 cp -r "$usr" "$work/archive/$name"
 pack "$work/archive" "$name" | gzip -9n >"$out/$name.tar.gz"
@@ -59,7 +66,8 @@ cat >"$deb/DEBIAN/control" <<CONTROL
 Package: genuma
 Version: $version
 Architecture: $debian
-Maintainer: the genuma authors <genuma@localhost>
+Maintainer: $maintainer
+Homepage: $repository
 Section: science
 Priority: optional
 Installed-Size: $(find "$deb/usr" -type f -printf '%s\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
@@ -79,6 +87,6 @@ install -m 755 "$binary" "$root/usr/bin/genuma"
 install -m 644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 chmod 1777 "$root/tmp" "$root/data"
 pack "$root" data etc tmp usr >"$work/layer.tar"
-python3 scripts/dist/image.py "$work/layer.tar" --architecture "$oci" --version "$version" --time "$SOURCE_DATE_EPOCH" >"$work/image.tar"
+python3 scripts/dist/image.py "$work/layer.tar" --architecture "$oci" --version "$version" --source "$repository" --time "$SOURCE_DATE_EPOCH" >"$work/image.tar"
 mv "$work/image.tar" "$out/$name.oci.tar"
-(cd "$out" && sha256sum "$name.tar.gz" "genuma_${version}_$debian.deb" "$name.oci.tar")
+install -m 644 "$work/sbom" "$out/$name.cdx.json"
