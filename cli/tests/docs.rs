@@ -93,6 +93,19 @@ fn picture(report: &Path) {
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
 }
 
+/// The line of the README that sets up a bare Debian is where the script that tries it looks for it. The try itself takes
+/// minutes and a network, so here the mirror cannot be reached.
+#[test]
+fn the_line_for_a_bare_system_is_found() {
+    let mut script = Command::new(root().join("scripts/bare-root.sh"));
+    let output = script.env("GENUMA_MIRROR", "http://127.0.0.1:9/debian").output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with("bare-root: skipped: "), "{said}");
+    let wrong = Command::new(root().join("scripts/bare-root.sh")).arg("--unknown").output().expect("a shell");
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
 #[test]
 fn commands_of_the_readme_run() {
     if installed("bwa").is_none() {
