@@ -163,7 +163,7 @@ fn gene_cells(gene: Option<&GeneEffect>) -> String {
     let change = short.as_deref().or(gene.hgvs_c.as_deref()).unwrap_or_default();
     let names: Vec<&str> = [gene.hgvs_c.as_deref(), gene.hgvs_p.as_deref()].into_iter().flatten().collect();
     format!(
-        r#"<td title="{}">{} <span class="of">{}</span></td><td title="{} {}">{}</td>"#,
+        r#"<td class="gene" title="{}">{} <span class="of">{}</span></td><td title="{} {}">{}</td>"#,
         escape_html(&gene.transcript),
         escape_html(&gene.gene),
         escape_html(&gene.consequence.replace('&', ", ").replace('_', " ")),
@@ -178,7 +178,9 @@ fn known_info_cell(call: &ReportedEvent) -> String {
     const MAX_CHARACTERS: usize = 32;
     let field = |KnownInfoValue { id, value }: &KnownInfoValue| {
         let text = value.replace("%20", " ");
-        let shown: String = text.chars().take(MAX_CHARACTERS).collect();
+        // Blanks, so that lines can end at words.
+        let words = text.replace('_', " ");
+        let shown: String = words.chars().take(MAX_CHARACTERS).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
         format!(
             r#"<span title="{0}={1}"><span class="of">{0}</span> {2}{more}</span>"#,

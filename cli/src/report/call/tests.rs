@@ -1,6 +1,7 @@
 //! Tests that the report is well-formed, escapes its input, and works in a browser.
 
 mod examples;
+mod rendered;
 
 use genuma_pair::identity::Relation;
 use genuma_pair::purity::AlternativePurityFit;
