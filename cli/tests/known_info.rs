@@ -26,8 +26,8 @@ fn passed_snvs(vcf: &str) -> Vec<Vec<&str>> {
     records.filter(|record| record[6] == "PASS" && record[3].len() == 1 && record[7].contains("CLASS=SNV")).collect()
 }
 
-/// Variants of which the first two are calls: the second ALT of the first record, and the record of the second. The last
-/// has the position of a call and another allele.
+/// Three known variants: the second ALT of the first record and the second record are calls. The third record has the
+/// position of a call and another allele.
 fn known_variants() -> String {
     let plain = vcf(called());
     let calls = passed_snvs(&plain);

@@ -55,7 +55,7 @@ fn many_calls(num: usize) -> Vec<ReportedEvent> {
     (0..num).map(call).collect()
 }
 
-/// The same with the columns of genes and known variants.
+/// The summary of a call with `num_calls` calls, and with the columns of genes and known variants.
 fn annotated_summary(num_calls: usize) -> CallSummary {
     CallSummary {
         annotation: Some(Default::default()),
