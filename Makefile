@@ -8,6 +8,7 @@ help: ## list the targets
 build: ## build the release binary, target/release/genuma
 	@scripts/setup.sh build
 	cargo build --release --locked
+	@scripts/binary-size.sh
 
 demo: ## simulate a small tumour and normal pair, call it, score it
 	@scripts/setup.sh build

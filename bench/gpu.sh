@@ -169,7 +169,7 @@ print(f"| whole, from gzip | {wall('call, threads'):.1f} | {wall('call, both'):.
 print(f"| joules of CPUs | {joules('call, threads', 2)} | {joules('call, both', 2)} |")
 print(f"| joules of the device | {joules('call, threads', 3)} | {joules('call, both', 3)} |")
 P
-# Where the CPUs stop, if there is a profiler.
+# Where the CPUs stop, if there is a profiler; by name in a binary of the profile `profiling`.
 if command -v perf >/dev/null; then
   perf record -q -o "$out/perf.data" -g "$genuma" kmers count -k "$k" -t "$threads" --memory "${memory}G" --normal "${normal[@]}" -o "$out/x.tsv" --gpu "$device" >/dev/null 2>&1 &&
     perf report -i "$out/perf.data" --no-children --stdio -g none 2>/dev/null | grep -v '^#' | grep . | head -n 20

@@ -72,6 +72,7 @@ try() {
 archive=$work/archive image=$work/image package=$work/package
 mkdir "$archive" "$image" "$package"
 tar -xzf "$out/$name.tar.gz" -C "$archive"
+scripts/binary-size.sh "$archive/$name/bin/genuma"
 try "the main jobs with the archive, in an empty root" whole "$archive" "/$name/bin/genuma"
 
 mkdir "$work/oci"

@@ -64,6 +64,6 @@ pub enum Error {
         buffer: u64,
     },
     /// A measuring thread panicked.
-    #[error("a measuring thread ended unexpectedly: run again with RUST_BACKTRACE=1 and report it")]
+    #[error("a measuring thread ended unexpectedly: report this with the message above it")]
     ThreadPanicked,
 }
