@@ -56,10 +56,6 @@ use result_files::{CallOutputs, OptionalOutputs};
 use sample_options::TumourReadFileOptions;
 use watcher::CallWatcher;
 
-/// Minimum number of occurrences of a k-mer in the tumour reads; rarer k-mers count as sequencing errors. Chosen: the
-/// smallest number that one read alone cannot reach. Likelihoods decide later about errors that occur twice.
-const MIN_TUMOUR_KMER_COUNT: u32 = 2;
-
 /// Default of `--target-padding`, in bp. GATK users commonly pad intervals by as much: captured fragments extend beyond
 /// their target.
 const DEFAULT_TARGET_PADDING_BP: u32 = 100;
@@ -303,12 +299,6 @@ impl AssayOption {
             AssayOption::Cfdna => Some(Assay::Cfdna),
         }
     }
-}
-
-/// Returns the default of `--min-quality` (Phred). Without a normal it is lower: a call passes if it is more probably
-/// somatic than not.
-fn default_min_quality(has_normal: bool) -> f64 {
-    if has_normal { 8.0 } else { 3.0 }
 }
 
 fn parse_quality(text: &str) -> Result<f64, String> {

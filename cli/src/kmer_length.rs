@@ -1,10 +1,9 @@
 //! Chooses the length of k-mers: the length that the user gives, or one that fits the length of the reads.
 
 use genuma_reads::{Lane, ReadEstimate};
+use genuma_somatic::pipeline::DEFAULT_KMER_LENGTH;
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 
-/// Length of k-mers in bases, unless the reads are short.
-const DEFAULT_KMER_LENGTH: u32 = 31;
 /// Minimum length of k-mers in bases. Chosen: shorter ones are not unique in a large genome.
 const MIN_KMER_LENGTH: u32 = 17;
 /// Maximum length of k-mers as a share of the mean read length. Chosen: k-mers then start at two fifths of the bases of

@@ -19,8 +19,8 @@ use super::provenance::ProvenanceInputs;
 use super::result_files::{OptionalOutputPaths, OptionalOutputs};
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
-    Args, DEFAULT_TARGET_PADDING_BP, MIN_TUMOUR_KMER_COUNT, default_min_quality, disk_space, known_info,
-    measure_forecast_input, memory_limits, panel, sample_options, why,
+    Args, DEFAULT_TARGET_PADDING_BP, disk_space, known_info, measure_forecast_input, memory_limits, panel, sample_options,
+    why,
 };
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;
@@ -139,12 +139,13 @@ impl Args {
         let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
         let mut input_files = InputFileStates::record_lane_file_states(&lanes, self.reference.as_deref())?;
+        let defaults = CallParams::with_defaults(samples.has_normal());
         let params = CallParams {
             k,
             min_base_quality: self.min_base_quality,
-            min_tumour_count: MIN_TUMOUR_KMER_COUNT,
-            min_quality: self.min_quality.unwrap_or_else(|| default_min_quality(samples.has_normal())),
+            min_quality: self.min_quality.unwrap_or(defaults.min_quality),
             assay: self.assay.assay(),
+            ..defaults
         };
         let means = self.choose_resources(&lanes, params.k)?;
         self.check_lanes(&lanes)?;

@@ -35,7 +35,7 @@ use crate::variant_trace::{TracedVariant, VariantTracer};
 
 pub use crate::error::Error;
 pub use crate::genotyping_unit::FinishedCall;
-pub use crate::resources::{CallParams, Resources};
+pub use crate::resources::{CallParams, DEFAULT_KMER_LENGTH, Resources};
 
 /// Inputs and parameters of a call.
 #[derive(Debug, Clone)]
@@ -69,6 +69,31 @@ pub struct CallJob {
 }
 
 impl CallJob {
+    /// A call of the normal and one tumour, with default names and parameters and without optional inputs. Results of
+    /// units and spilled data go to `work_folder`; results of an earlier run there are not used.
+    pub fn with_defaults(
+        lanes: Vec<Lane>,
+        reference: Option<PathBuf>,
+        resources: Resources,
+        work_folder: PathBuf,
+    ) -> CallJob {
+        CallJob {
+            lanes,
+            samples: SampleNames::default(),
+            reference,
+            screen: None,
+            targets: None,
+            params: CallParams::with_defaults(true),
+            resources,
+            store: UnitStore { work_folder, fingerprint: String::new(), resume: false },
+            traced_variants: Vec::new(),
+            panel: None,
+            known: None,
+            gff: None,
+            provenance: Provenance::default(),
+        }
+    }
+
     /// Paths of all input files: the reads, then the other files.
     pub fn input_paths(&self) -> impl Iterator<Item = &Path> {
         let others = [

@@ -28,6 +28,27 @@ pub struct CallParams {
     pub assay: Option<Assay>,
 }
 
+/// Default length of k-mers in bp. Chosen: the largest odd number for which a k-mer fits one 64-bit word.
+pub const DEFAULT_KMER_LENGTH: u32 = 31;
+
+/// Default minimum number of occurrences of a k-mer in the tumour reads; rarer k-mers count as sequencing errors.
+/// Chosen: the smallest number that one read alone cannot reach. Likelihoods decide later about errors that occur twice.
+const MIN_TUMOUR_KMER_COUNT: u32 = 2;
+
+impl CallParams {
+    /// The default parameters of a call with or without a normal. Without one, the minimum quality is lower: a call
+    /// passes if it is more probably somatic than not.
+    pub fn with_defaults(has_normal: bool) -> CallParams {
+        CallParams {
+            k: DEFAULT_KMER_LENGTH,
+            min_base_quality: 0,
+            min_tumour_count: MIN_TUMOUR_KMER_COUNT,
+            min_quality: if has_normal { 8.0 } else { 3.0 },
+            assay: None,
+        }
+    }
+}
+
 /// Resource limits of a call. They change its run time, never its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
