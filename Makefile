@@ -24,10 +24,11 @@ test: lint ## lint, then run every test
 	@scripts/test-peers.sh
 	cargo test --workspace --locked --no-fail-fast
 
-lint: ## check format, lints, language, documented constants, packaging and, with cargo-deny, the crates we build from
+lint: ## check format, lints, features, language, documented constants, packaging and, with cargo-deny, the crates we build from
 	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/features.sh
 	@scripts/supply.sh
 	@scripts/plain-language.sh
 	@scripts/float-constants.sh

@@ -5,6 +5,9 @@
 //! atomically; and a reader of an object never gets bytes of another object that has replaced it. Folders are accessed
 //! by ordinary system calls. The asynchronous code for buckets is private to this crate.
 //!
+//! Buckets need the feature `cluster`. Without it this crate has no network code, and the location of a bucket is an
+//! error.
+//!
 //! The run store has no locks. If two machines publish an object with the same name, the later one replaces the earlier
 //! one.
 
@@ -14,10 +17,17 @@ mod error;
 mod bucket_options;
 mod store_location;
 mod temp_object;
+#[cfg(feature = "cluster")]
 mod retry;
+#[cfg(feature = "cluster")]
 mod bucket_client;
+#[cfg(feature = "cluster")]
 mod network_thread;
 mod folder_store;
+#[cfg(feature = "cluster")]
+mod bucket_store;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_bucket_store.rs"]
 mod bucket_store;
 mod run_store;
 pub mod step_output;

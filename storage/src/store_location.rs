@@ -1,6 +1,8 @@
 //! Locations of run stores, as users give them, and rules for names of objects.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use crate::error::Error;
@@ -39,6 +41,7 @@ pub(crate) struct BucketLocation {
 
 impl BucketLocation {
     /// Returns the key of an object in the bucket: the prefix of the run store, a slash, and the name of the object.
+    #[cfg(any(feature = "cluster", test))]
     pub(crate) fn object_key(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) }
     }
@@ -83,9 +86,10 @@ impl StoreLocation {
     }
 }
 
+/// Returns the absolute path of a `file` URL without a host, query and fragment. Percent-encoded bytes are decoded.
 fn parse_folder_url(text: &str) -> Option<PathBuf> {
-    let url = url::Url::parse(text).ok().filter(|url| url.query().is_none() && url.fragment().is_none())?;
-    text.starts_with("file:///").then(|| url.to_file_path().ok()).flatten()
+    let path = text.strip_prefix("file://").filter(|path| path.starts_with('/') && !path.contains(['?', '#']))?;
+    Some(PathBuf::from(OsString::from_vec(percent_encoding::percent_decode_str(path).collect())))
 }
 
 /// Parses a bucket URL. `rest` is its part after `s3:` or `gs:`.
@@ -153,6 +157,8 @@ mod tests {
             ("ftp://x/y", "the scheme 'ftp' is not supported"),
             ("file://host/x", "not a folder's URL"),
             ("file:x", "not a folder's URL"),
+            ("file:///x?y", "not a folder's URL"),
+            ("file:///x#y", "not a folder's URL"),
             ("s3:/runs", "the colon must be followed by two slashes"),
             ("s3://", "the name of the bucket is missing"),
             ("s3:///x", "the name of the bucket is missing"),

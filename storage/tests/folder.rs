@@ -173,3 +173,10 @@ fn types_can_be_shared_by_threads() {
     shared::<genuma_storage::LocalObjectFile>();
     shared::<genuma_storage::TempObject>();
 }
+
+#[cfg(not(feature = "cluster"))]
+#[test]
+fn a_bucket_is_an_error_without_network_code() {
+    let error = RunStore::open("s3://runs/1", Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(error.starts_with("s3://runs/1: this build cannot access buckets"), "{error}");
+}

@@ -35,15 +35,21 @@ pub const DEFAULT_KMER_LENGTH: u32 = 31;
 /// Chosen: the smallest number that one read alone cannot reach. Likelihoods decide later about errors that occur twice.
 const MIN_TUMOUR_KMER_COUNT: u32 = 2;
 
+/// Default minimum quality (Phred) of a call that passes. Chosen: such a call is somatic with a probability of 0.84.
+const DEFAULT_MIN_QUALITY: f64 = 8.0;
+
+/// Default minimum quality (Phred) of a call without a normal. Chosen: a call passes if it is more probably somatic than
+/// not.
+const DEFAULT_MIN_QUALITY_WITHOUT_NORMAL: f64 = 3.0;
+
 impl CallParams {
-    /// The default parameters of a call with or without a normal. Without one, the minimum quality is lower: a call
-    /// passes if it is more probably somatic than not.
+    /// The default parameters of a call with or without a normal.
     pub fn with_defaults(has_normal: bool) -> CallParams {
         CallParams {
             k: DEFAULT_KMER_LENGTH,
             min_base_quality: 0,
             min_tumour_count: MIN_TUMOUR_KMER_COUNT,
-            min_quality: if has_normal { 8.0 } else { 3.0 },
+            min_quality: if has_normal { DEFAULT_MIN_QUALITY } else { DEFAULT_MIN_QUALITY_WITHOUT_NORMAL },
             assay: None,
         }
     }

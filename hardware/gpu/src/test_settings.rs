@@ -79,6 +79,7 @@ impl DeviceTestSettings {
     }
 
     /// Counts one more OpenCL call. Returns whether the settings require this call to fail.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "a build without devices has no calls"))]
     pub(crate) fn count_call_and_decide_failure(&self) -> bool {
         self.failing_call.is_some_and(|at| self.calls.fetch_add(1, Relaxed) + 1 == at)
     }

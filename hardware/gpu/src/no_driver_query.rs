@@ -1,0 +1,11 @@
+//! Replaces the query of the OpenCL drivers in a build without the feature `gpu`.
+
+use crate::discovery::DiscoveredDevices;
+
+/// Finds no device: this build cannot load the OpenCL library.
+pub fn find_devices() -> DiscoveredDevices {
+    DiscoveredDevices {
+        devices: Vec::new(),
+        missing: vec!["this build cannot use devices, for it lacks the feature `gpu`".into()],
+    }
+}
