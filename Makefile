@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-annotation bench-rare-alleles bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-annotation bench-rare-alleles bench-align bench-align-results bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -33,6 +33,8 @@ lint: ## check format, lints, features, language, documented constants, packagin
 	@scripts/plain-language.sh
 	@scripts/float-constants.sh
 	@scripts/model-tables.sh --check
+	@scripts/align-tables.py --self-test
+	@scripts/align-tables.py --check
 	@scripts/guide-words.py
 	@scripts/io-errors.py --self-test
 	@scripts/io-errors.py
@@ -118,6 +120,11 @@ bench-cells: ## score `genuma call` over depths, purities and dirty libraries; A
 bench-align: ## time and score `genuma align` beside minibwa, strobealign and samtools; ARGS="--only others" for more
 	@scripts/setup.sh build bench
 	@bench/align.sh $(ARGS)
+
+bench-align-results: ## measure five aligners on five kinds of reads, write bench/results/align/VERSION-MACHINE.tsv and redraw its tables; ARGS="--pairs 1000" for fewer
+	@scripts/setup.sh build bench
+	@bench/align_results.py $(ARGS)
+	@scripts/align-tables.py
 
 bench-align-scaling: ## what the farm costs `genuma align` at 16 workers, and memory over 10⁶ pieces
 	@scripts/setup.sh build

@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
 # Times `genuma align` beside other aligners, samtools sort and markdup: same reads, same threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
-# usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+# usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--genome FASTA] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
 #   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma bench simulate --true-positions` writes them; single reads where
 #                        there is no normal_2.fq.gz. Without it pairs are simulated:
 #   --pairs N            read pairs (1000000)
 #   --genome-length BP   of the made genome that they come from (100000000)
-#   --repeats SHARE      of that genome (0.6)
+#   --genome FASTA       simulate the pairs from this genome instead
+#   --repeats SHARE      of the made genome (0.6)
 #   --reads SET          what the reads are like (easy): easy, 2x150 bp with 0.3% wrong bases, of a sample with 0.1% SNVs and 0.01%
-#                        indels; hard, the same with 1%, 0.3% and 0.05%; 100 or 250, easy ones of that many bases
+#                        indels; hard, the same with 1%, 0.3% and 0.05%; 100 or 250, easy ones of that many bases; single, the first reads of easy pairs
 #   --rounds N           how often everything is run, in turns; the table shows medians (1)
 #   --threads N          threads of each contender, all held to the same N cores (2)
-#   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
-#                        (genuma,minibwa,strobealign,sort,markdup); others is short for the last four. sort and markdup make files with
+#   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,bwa-mem2,minimap2,bowtie2,snap with commas between
+#                        (genuma,minibwa,strobealign,sort,markdup); others is short for bwa and the last three. sort and markdup make files with
 #                        those of genuma, minibwa, strobealign and bwa that are named; with the first three where no program is
-#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align); reliability.svg there shows how often
-#                        qualities are wrong beside how often they say so
+#   --out DIR            where data, runs, times.tsv, versions.tsv, scores.tsv and table.md go (target/bench-align); reliability.svg there
+#                        shows how often qualities are wrong beside how often they say so
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 data='' pairs=1000000 length=100000000 repeats=0.6 kind=easy rounds=1 threads=2 out=target/bench-align
-only=genuma,minibwa,strobealign,sort,markdup
+only=genuma,minibwa,strobealign,sort,markdup genome_file=''
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
     echo "align: $1 needs a value, or is no option: see the head of bench/align.sh" >&2
@@ -30,6 +31,7 @@ while [ $# -gt 0 ]; do
     --data) data=$2 ;;
     --pairs) pairs=$2 ;;
     --genome-length) length=$2 ;;
+    --genome) genome_file=$2 ;;
     --repeats) repeats=$2 ;;
     --reads) kind=$2 ;;
     --rounds) rounds=$2 ;;
@@ -48,18 +50,18 @@ only=${only/others/bwa,minimap2,bowtie2,snap}
 runs() { [[ ",$only," == *",$1,"* ]]; }
 
 files=,genuma,minibwa,strobealign,
-if [[ $only =~ (^|,)(genuma|minibwa|strobealign|bwa|minimap2|bowtie2|snap)(,|$) ]]; then files=,$only,; fi
+if [[ $only =~ (^|,)(genuma|minibwa|strobealign|bwa|bwa-mem2|minimap2|bowtie2|snap)(,|$) ]]; then files=,$only,; fi
 # Whether a program makes files, and whether it is run at all.
 makes() { { runs sort || runs markdup; } && [[ $files == *",$1,"* ]]; }
 wanted() { runs "$1" || makes "$1"; }
 
 bases=150 changes=()
 case $kind in
-  easy) ;;
+  easy | single) ;;
   hard) changes=(--error-rate 0.01 --germline-snv-rate 0.003 --germline-indel-rate 0.0005) ;;
   100 | 250) bases=$kind changes=(--read-length "$kind") ;;
   *)
-    echo "align: no reads $kind: easy, hard, 100 or 250" >&2
+    echo "align: no reads $kind: easy, hard, 100, 250 or single" >&2
     exit 2
     ;;
 esac
@@ -83,18 +85,24 @@ if wanted strobealign && [ ! -x "$strobealign" ]; then
   cargo install --quiet strobealign --version "=$strobealign_version" --locked --root "$out/peers"
 fi
 
-set="2x$bases bp ($kind), $length bp of made genome (repeats: $repeats)"
+source=(--genome-length "$length" --repeats "$repeats") origin="$length bp of made genome (repeats: $repeats)"
+if [ -n "$genome_file" ]; then
+  source=(--genome "$genome_file") origin=$(basename "$genome_file")
+  length=$(awk '!/^>/ { n += length($0) } END { print n }' "$genome_file")
+fi
+set="2x$bases bp ($kind), $origin"
 if [ -n "$data" ]; then
   set=$(basename "$data")
   counts=$(zcat "$data/normal_1.fq.gz" | awk 'NR == 2 { bases = length($0) } END { print NR / 4, bases }')
   read -r pairs bases <<<"$counts"
 else
-  data=$out/data-$kind-$pairs-$length-$repeats
+  data=$out/data-$kind-$pairs-$length-${genome_file:+file-}$repeats
 fi
 if [ ! -f "$data/normal_1.fq.gz" ]; then
   depth=$(awk -v p="$pairs" -v b="$bases" -v l="$length" 'BEGIN { printf "%.4f", p * 2 * b / l }')
-  "$genuma" bench simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
+  "$genuma" bench simulate "${source[@]}" --true-positions --snvs 0 --indels 0 --svs 0 \
     --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" "${changes[@]}" -o "$data"
+  [ "$kind" != single ] || rm "$data/normal_2.fq.gz"
 fi
 times=$out/times.tsv
 : >"$times"
@@ -125,6 +133,7 @@ if [ ! -f "$two" ]; then reads=$one ends=single bowtie2="-U $one" what='single r
 if wanted genuma; then timed 0 index genuma "$genuma index -t $threads $genome"; fi
 if wanted minibwa; then timed 0 index minibwa "$minibwa index $genome $data/peer"; fi
 if wanted bwa; then timed 0 index bwa "bwa index -p $data/bwa $genome"; fi
+if runs bwa-mem2; then timed 0 index bwa-mem2 "bwa-mem2 index -p $data/bwa-mem2 $genome"; fi
 if runs minimap2; then timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"; fi
 if runs bowtie2; then timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"; fi
 if runs snap; then timed 0 index snap "snap-aligner index $genome $data/snap -t$threads"; fi
@@ -162,6 +171,7 @@ for round in $(seq 1 "$rounds"); do
   done
   if runs bwa; then mapped "$round" bwa "$bwa"; fi
   piped "$round" bwa "$bwa"
+  if runs bwa-mem2; then mapped "$round" bwa-mem2 "bwa-mem2 mem -t $threads $data/bwa-mem2 $reads"; fi
   if runs minimap2; then mapped "$round" minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads"; fi
   if runs bowtie2; then mapped "$round" bowtie2 "bowtie2 -p $threads -x $data/bowtie2 $bowtie2"; fi
   if runs snap; then
@@ -170,7 +180,7 @@ for round in $(seq 1 "$rounds"); do
     if runs markdup; then timed "$round" markdup snap "$snap -so -o $out/peer.bam"; fi
   fi
 done
-for name in genuma minibwa strobealign bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
+for name in genuma minibwa strobealign bwa bwa-mem2 minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
 
 # Versions of the peers that were run.
 versions() {
@@ -179,11 +189,13 @@ versions() {
   if wanted strobealign; then echo "strobealign $strobealign_version"; fi
   if runs sort || runs markdup; then samtools --version | sed -n 1p; fi
   if wanted bwa; then { bwa 2>&1 || true; } | sed -n 's/^Version: /bwa /p'; fi
+  if runs bwa-mem2; then bwa-mem2 version 2>/dev/null | sed -n '$s/^/bwa-mem2 /p'; fi
   if runs minimap2; then minimap2 --version | sed 's/^/minimap2 /'; fi
   if runs bowtie2; then bowtie2 --version | sed -n '1s/.* version/bowtie2/p'; fi
   if runs snap; then { snap-aligner 2>&1 || true; } | sed -n 's/^Welcome to SNAP version \(.*\)\.$/snap-aligner \1/p'; fi
 }
 
+versions | sed 's/ /\t/' >"$out/versions.tsv"
 {
   printf 'Machine: %s, %s threads of %s. %s %s of %s; %s round(s), medians. Peak: the largest process.\n\n' \
     "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$what" "$set" "$rounds"
