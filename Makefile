@@ -117,7 +117,7 @@ bench-cells: ## score `genuma call` over depths, purities and dirty libraries; A
 	@scripts/setup.sh build
 	@bench/cells.sh $(ARGS)
 
-bench-align: ## time and score `genuma align` beside minibwa, strobealign and samtools; ARGS="--only others" for more
+bench-align: ## time and score `genuma align` beside minibwa, strobealign and samtools, and its stages beside their floors; ARGS="--only others" for more
 	@scripts/setup.sh build bench
 	@bench/align.sh $(ARGS)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Times `genuma align` beside other aligners, samtools sort and markdup: same reads, same threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
-# usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--genome FASTA] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+# usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--genome FASTA] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--floors yes|no] [--out DIR]
 #   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma bench simulate --true-positions` writes them; single reads where
 #                        there is no normal_2.fq.gz. Without it pairs are simulated:
 #   --pairs N            read pairs (1000000)
@@ -15,13 +15,14 @@
 #   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,bwa-mem2,minimap2,bowtie2,snap with commas between
 #                        (genuma,minibwa,strobealign,sort,markdup); others is short for bwa and the last three. sort and markdup make files with
 #                        those of genuma, minibwa, strobealign and bwa that are named; with the first three where no program is
+#   --floors yes|no      whether inflating, parsing, sorting, marking and compressing are each measured beside a floor (yes, if genuma is run)
 #   --out DIR            where data, runs, times.tsv, versions.tsv, scores.tsv and table.md go (target/bench-align); reliability.svg there
 #                        shows how often qualities are wrong beside how often they say so
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 data='' pairs=1000000 length=100000000 repeats=0.6 kind=easy rounds=1 threads=2 out=target/bench-align
-only=genuma,minibwa,strobealign,sort,markdup genome_file=''
+only=genuma,minibwa,strobealign,sort,markdup genome_file='' floors=yes
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
     echo "align: $1 needs a value, or is no option: see the head of bench/align.sh" >&2
@@ -33,6 +34,7 @@ while [ $# -gt 0 ]; do
     --genome-length) length=$2 ;;
     --genome) genome_file=$2 ;;
     --repeats) repeats=$2 ;;
+    --floors) floors=$2 ;;
     --reads) kind=$2 ;;
     --rounds) rounds=$2 ;;
     --threads) threads=$2 ;;
@@ -126,7 +128,7 @@ mapped() {
   [ "$1" -gt 1 ] || awk -f bench/score.awk "$out/$2.sam" | sort -n >"$out/scores/$2.tsv"
 }
 
-rm -f "$out"/scores/*.tsv
+rm -f "$out"/scores/*.tsv "$out/floors.md"
 genome=$data/genome.fa one=$data/normal_1.fq.gz two=$data/normal_2.fq.gz
 reads="$one $two" ends=paired what=pairs bowtie2="-1 $one -2 $two"
 if [ ! -f "$two" ]; then reads=$one ends=single bowtie2="-U $one" what='single reads'; fi
@@ -180,6 +182,10 @@ for round in $(seq 1 "$rounds"); do
     if runs markdup; then timed "$round" markdup snap "$snap -so -o $out/peer.bam"; fi
   fi
 done
+if [ "$floors" = yes ] && runs genuma; then
+  echo "align: stages beside their floors" >&2
+  cargo bench --quiet --locked --package genuma-align --bench floors -- "$(realpath "$one")" "$(realpath "$out/genuma.sam")" >"$out/floors.md"
+fi
 for name in genuma minibwa strobealign bwa bwa-mem2 minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
 
 # Versions of the peers that were run.
@@ -224,6 +230,10 @@ versions | sed 's/ /\t/' >"$out/versions.tsv"
     done >"$out/scores.tsv"
     awk -f bench/scores.awk "$out/scores.tsv"
     awk -v OFS='\t' -v title="$set" '{ print title, $0 }' "$out/scores.tsv" | awk -f bench/reliability.awk >"$out/reliability.svg"
+  fi
+  if [ -f "$out/floors.md" ]; then
+    printf '\nStages of `genuma align` in one process with one thread, the least of three rounds. Sorting and marking are differences of runs with and without them.\n\n'
+    cat "$out/floors.md"
   fi
 } >"$out/table.md"
 cat "$out/table.md"

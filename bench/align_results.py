@@ -65,7 +65,7 @@ def genome_name(options):
 def bench(options, kind, programs, out):
     """Runs bench/align.sh for one kind of reads."""
     command = [str(ROOT / "bench/align.sh"), "--reads", kind, "--pairs", str(options.pairs), "--threads", str(options.threads)]
-    command += ["--rounds", str(options.rounds), "--only", ",".join(programs), "--out", str(out)]
+    command += ["--rounds", str(options.rounds), "--only", ",".join(programs), "--floors", "no", "--out", str(out)]
     source = ["--genome", str(options.genome)] if options.genome else ["--genome-length", str(options.genome_length)]
     return subprocess.run(command + source, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
