@@ -17,6 +17,14 @@ pub enum Error {
         /// What is wrong with the text.
         reason: String,
     },
+    /// The location is a bucket, and this build lacks the feature `cluster`.
+    #[error(
+        "{location}: this build cannot access buckets: it lacks the feature `cluster`, which `make build` has; give a folder, or use another build"
+    )]
+    BucketsUnsupported {
+        /// Location of the run store (`s3://...` or `gs://...`).
+        location: String,
+    },
     /// The environment variables do not allow a connection to the bucket.
     #[error("{location}: the environment variables do not configure access: {reason}")]
     InvalidBucketSettings {

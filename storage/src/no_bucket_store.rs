@@ -27,10 +27,7 @@ pub(crate) struct BucketObject {
 impl BucketStore {
     /// Returns an error: this build has no network code.
     pub fn open(location: BucketLocation, _scratch: &Path, _options: &BucketOptions) -> Result<BucketStore, Error> {
-        Err(Error::InvalidLocation {
-            location: location.to_string(),
-            reason: "this build cannot access buckets, for it lacks the feature `cluster`".into(),
-        })
+        Err(Error::BucketsUnsupported { location: location.to_string() })
     }
 
     pub fn location(&self) -> &BucketLocation {

@@ -47,7 +47,7 @@ impl Device {
         described: &DeviceDescription,
         _trial: &DeviceTestSettings,
     ) -> Result<Vec<Arc<Self>>, Error> {
-        let what = "this build cannot use devices, for it lacks the feature `gpu`".into();
+        let what = "this build cannot use devices: it lacks the feature `gpu`, which `make build` has".into();
         Err(Error::UnsuitableDevice { device: described.name.clone(), what })
     }
 

@@ -6,6 +6,6 @@ use crate::discovery::DiscoveredDevices;
 pub fn find_devices() -> DiscoveredDevices {
     DiscoveredDevices {
         devices: Vec::new(),
-        missing: vec!["this build cannot use devices, for it lacks the feature `gpu`".into()],
+        missing: vec!["this build cannot use devices: it lacks the feature `gpu`, which `make build` has".into()],
     }
 }
