@@ -19,8 +19,8 @@ use super::provenance::ProvenanceInputs;
 use super::result_files::{OptionalOutputPaths, OptionalOutputs};
 use super::sample_options::{SampleNameOptions, SamplesAndLanes};
 use super::{
-    Args, DEFAULT_TARGET_PADDING_BP, disk_space, known_info, measure_forecast_input, memory_limits, panel, sample_options,
-    why,
+    Args, DEFAULT_TARGET_PADDING_BP, disk_space, known_info, measure_forecast_input, memory_limits, panel,
+    sample_options, why,
 };
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;

@@ -131,6 +131,16 @@ fn copies_of_a_call_are_one_and_the_best_stays() {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].calls.len(), found[0].calls[0].locus), (1, 2));
     }
+    // A contig with few of the molecules does not show why the call of another contig is filtered.
+    let with_molecules = |mut call: VariantCall, reference| {
+        call.genotype.normal.reference = reference;
+        call
+    };
+    for (molecules, passes) in [(8, false), (28, true)] {
+        let of_short_contig = with_molecules(calls[0].clone(), molecules);
+        let found = build_events(vec![of_short_contig, with_molecules(calls[1].clone(), 30)], &CLEAN, &genome());
+        assert_eq!((found.len(), found[0].calls[0].genotype.filters.is_empty()), (1, passes));
+    }
     // Another allele at the same position is another event.
     assert_eq!(classes(&[allele(500, b"A", b"C"), allele(500, b"A", b"G")]).len(), 2);
 }
