@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Proves the line of the README that sets up a bare Debian: makes a fresh root with debootstrap, runs the line in it as root, and asks
-# for the compiler, make and certificates. With --build it also runs `make build` there on a copy of these sources (half an hour).
+# for the compiler, make and certificates. With --demo it also runs `make demo` there, on a copy of these sources, to a
+# report of calls (20 minutes).
 #
-# usage: scripts/bare-root.sh [--build] [SUITE]      SUITE: a release of Debian, trixie unless given
+# usage: scripts/bare-root.sh [--demo] [SUITE]      SUITE: a release of Debian, trixie unless given
 # Without root, debootstrap or a network it says so and exits with 0. Takes some minutes, 2 GB of disk and 0.5 GB of downloads.
 # GENUMA_MIRROR: the mirror of Debian. GENUMA_BARE_ROOT: the folder for the root, $TMPDIR unless given. GENUMA_CA_BUNDLE: certificates
 # of a network whose proxy opens TLS; the root trusts them once its certificates are installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=no suite=trixie mirror=${GENUMA_MIRROR:-http://deb.debian.org/debian}
+demo=no suite=trixie mirror=${GENUMA_MIRROR:-http://deb.debian.org/debian}
 for word; do
   case $word in
-    --build) build=yes ;;
+    --demo) demo=yes ;;
     -*)
-      echo "usage: scripts/bare-root.sh [--build] [SUITE]" >&2
+      echo "usage: scripts/bare-root.sh [--demo] [SUITE]" >&2
       exit 2
       ;;
     *) suite=$word ;;
@@ -74,11 +75,11 @@ found=$(inside 'rustc --version' | cut -d ' ' -f 2)
 [ "$(printf '%s\n%s\n' "$minimum" "$found" | sort -V | head -n 1)" = "$minimum" ] || fail "rustc $found is older than $minimum"
 inside 'make --version && cargo --version && test -s /etc/ssl/certs/ca-certificates.crt' >>"$log" 2>&1 || fail "a program is missing"
 
-if [ "$build" = yes ]; then
+if [ "$demo" = yes ]; then
   mkdir "$root/genuma"
   git archive HEAD | tar -x -C "$root/genuma"
-  echo "bare-root: make build" >&2
-  inside 'cd /genuma && make build && target/release/genuma --version' >>"$log" 2>&1 || fail "make build failed"
+  echo "bare-root: make demo" >&2
+  inside 'cd /genuma && make demo && test -s target/demo/calls/report.html' >>"$log" 2>&1 || fail "make demo failed"
 fi
 rm -f "$log"
-echo "bare-root: $suite: the line gives rustc $found, make and certificates$([ "$build" = no ] || echo ', and make build works')"
+echo "bare-root: $suite: the line gives rustc $found, make and certificates$([ "$demo" = no ] || echo ', and make demo writes its report')"
