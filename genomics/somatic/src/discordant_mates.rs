@@ -7,7 +7,6 @@ use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 
 use crate::change::{change_sort_position, is_small_variant};
-use crate::evidence::LocusEvidence;
 use crate::genotype::Filter;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::locus::VariantCall;
@@ -89,9 +88,13 @@ impl NearbyReferenceKmers {
 
     /// Whether the molecules with the tumour allele come from other copies of the sequence, as their mates show. `votes`
     /// are those of all samples on a small variant.
-    fn are_mates_discordant(&self, votes: &[MoleculeVote], pairs: &[RecruitedPair]) -> bool {
+    fn are_mates_discordant<'a>(
+        &self,
+        votes: impl Iterator<Item = &'a MoleculeVote> + Clone,
+        pairs: &[RecruitedPair],
+    ) -> bool {
         let pairs_of = |supports: fn(&MoleculeVote) -> bool| {
-            votes.iter().filter(|vote| supports(vote)).map(|vote| vote.pair).collect()
+            votes.clone().filter(|vote| supports(vote)).map(|vote| vote.pair).collect()
         };
         let tumour_allele = self.count_concordant(pairs_of(MoleculeVote::supports_tumour_allele), pairs);
         if tumour_allele.concordant == tumour_allele.all {
@@ -107,20 +110,19 @@ fn may_pass(call: &VariantCall) -> bool {
     is_small_variant(&call.change) && call.genotype.filters.iter().all(|&filter| filter == Filter::LowQuality)
 }
 
-/// Adds the filter `discordant_mates` to the small variants of a locus whose reads come from other copies of the
-/// sequence.
-pub(crate) fn filter_calls_with_discordant_mates(
-    calls: &mut [VariantCall],
-    evidence: &LocusEvidence<'_>,
+/// Adds the filter `discordant_mates` to the call of a small variant whose reads come from other copies of the sequence.
+/// `votes` are those of all samples on the change.
+pub(crate) fn filter_call_with_discordant_mates<'a>(
+    call: &mut VariantCall,
+    votes: impl Iterator<Item = &'a MoleculeVote> + Clone,
     pairs: &[RecruitedPair],
     genome: &Reference,
 ) {
-    for call in calls.iter_mut().filter(|call| may_pass(call)) {
-        let nearby = NearbyReferenceKmers::around_position(genome, change_sort_position(&call.change));
-        let votes = evidence.molecule_votes(call.change_index).concat();
-        if nearby.are_mates_discordant(&votes, pairs) {
-            call.genotype.filters.insert(Filter::DiscordantMates);
-        }
+    if may_pass(call)
+        && NearbyReferenceKmers::around_position(genome, change_sort_position(&call.change))
+            .are_mates_discordant(votes, pairs)
+    {
+        call.genotype.filters.insert(Filter::DiscordantMates);
     }
 }
 
@@ -179,8 +181,9 @@ mod tests {
         let votes = |numbers: &[u32], log_odds| -> Vec<MoleculeVote> {
             numbers.iter().map(|&pair| MoleculeVote::for_test(pair, log_odds)).collect()
         };
-        let is_of_copy =
-            |numbers: &[u32]| near.are_mates_discordant(&[votes(&[0; 30], -9.0), votes(numbers, 9.0)].concat(), &pairs);
+        let is_of_copy = |numbers: &[u32]| {
+            near.are_mates_discordant([votes(&[0; 30], -9.0), votes(numbers, 9.0)].concat().iter(), &pairs)
+        };
         assert!(is_of_copy(&[2, 2, 3]));
         assert!(!is_of_copy(&[0, 1, 3]) && !is_of_copy(&[4, 4, 4]));
     }

@@ -78,6 +78,11 @@ impl<'a> LocusEvidence<'a> {
         }
     }
 
+    /// The read pairs of the locus range, to which votes refer.
+    pub(crate) fn pairs(&self) -> &'a [RecruitedPair] {
+        self.pairs
+    }
+
     /// Assignment of the contig's read pairs to molecules.
     pub fn molecule_assignment(&self) -> &MoleculeAssignment {
         &self.molecules

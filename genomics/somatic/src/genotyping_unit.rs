@@ -19,7 +19,6 @@ use crate::aligned_contig::{self, AlignedContig};
 use crate::assemble::Contig;
 use crate::candidate_kmer::KmerDepths;
 use crate::count::{CountingResult, count_distinct_solid_kmers};
-use crate::discordant_mates;
 use crate::element_copy_filter;
 use crate::error::Error;
 use crate::event::{self, CallThresholds, Event};
@@ -27,7 +26,7 @@ use crate::genotype::{self, Admixture, ForeignDna};
 use crate::germline_haplotype;
 use crate::known_variants::{KnownVariantFrequencies, KnownVariants};
 use crate::ledger::Ledger;
-use crate::locus::{self, VariantCall};
+use crate::locus::{self, GenotypingInputs, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairsOnDisk};
 use crate::normal_sequences;
 use crate::panel_of_normals::PanelHitCounts;
@@ -182,7 +181,9 @@ impl GenotypingUnit<'_> {
             None => KnownVariantFrequencies::default(),
         };
         let reference = on_reference.then_some(&genome);
-        let mut calls = passes.genotype_loci(&mut ranges, &errors, admixture, &known, reference)?;
+        let (min_quality, has_normal) = (self.params.min_quality, passes.has_normal);
+        let inputs = GenotypingInputs { min_quality, admixture, known: &known, has_normal, reference };
+        let mut calls = passes.genotype_loci(&mut ranges, &errors, inputs)?;
         if let Some(panel) = panel {
             let (k, threads) = (self.params.k, self.resources.threads);
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
@@ -392,27 +393,20 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Genotypes the changes of all loci, filters those of other copies of a sequence, and lowers qualities if there is no
+    /// Genotypes the changes of all loci, filters copies of repeat families, and lowers qualities if there is no
     /// normal. Returns the calls in the order of the loci.
     fn genotype_loci(
         &self,
         ranges: &mut LocusRanges,
         errors: &ErrorModel,
-        admixture: Admixture,
-        known: &KnownVariantFrequencies,
-        reference: Option<&Reference>,
+        inputs: GenotypingInputs<'_>,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_locus_range(|loci, contigs, pairs| {
             let judge = |(): &mut (), i: usize| {
                 let l = contigs[i] as usize;
                 let evidence = loci[l].compute_locus_evidence(loci, pairs, errors);
-                let mut own =
-                    loci[l].genotype_changes(l, &evidence, self.params.min_quality, admixture, known, self.has_normal);
-                if let Some(genome) = reference {
-                    discordant_mates::filter_calls_with_discordant_mates(&mut own, &evidence, pairs, genome);
-                }
-                own
+                loci[l].genotype_changes(l, &evidence, inputs)
             };
             let found = map_in_order(contigs.len(), self.resources.threads, || (), judge);
             contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use genuma_reads::fasta::Reference;
 use genuma_reads::{NORMAL_SAMPLE, TUMOUR_SAMPLE};
 
 use crate::aligned_contig::AlignedContig;
 use crate::change::{self, Change, is_small_variant};
+use crate::discordant_mates;
 use crate::divergence;
 use crate::evidence::LocusEvidence;
 use crate::fold_back;
@@ -69,6 +71,21 @@ pub struct Locus {
     /// Indices of the loci that are rivals: other loci with changes near those of this one; of many those with the most
     /// reads.
     pub rivals: Vec<usize>,
+}
+
+/// What is the same for all loci when they are genotyped.
+#[derive(Debug, Clone, Copy)]
+pub struct GenotypingInputs<'a> {
+    /// Minimum somatic quality (Phred) of a passing call.
+    pub min_quality: f64,
+    /// Tumour cells in the normal, and DNA of another person in the tumour.
+    pub admixture: Admixture,
+    /// Population frequencies of the changes.
+    pub known: &'a KnownVariantFrequencies,
+    /// Whether the call has a normal; otherwise the reference takes its place.
+    pub has_normal: bool,
+    /// The reference to which the changes refer; `None` if these are sequences of the normal.
+    pub reference: Option<&'a Reference>,
 }
 
 /// Votes of the molecules on one change of the locus.
@@ -237,18 +254,14 @@ impl Locus {
         (sequencing_errors::BaseErrorCounts::count_wrong_bases(seq, &changed, &on, error_rate), slips, homopolymers)
     }
 
-    /// Genotypes the contig's changes. `number` is the index of the locus. Calls with a quality below `least_quality`
-    /// do not pass. `admixture` describes which other cells and people's DNA the samples contain. `has_normal` is false
-    /// if the reference takes the place of the normal.
+    /// Genotypes the contig's changes. `number` is the index of the locus.
     pub fn genotype_changes(
         &self,
         number: usize,
         evidence: &LocusEvidence<'_>,
-        least_quality: f64,
-        admixture: Admixture,
-        known: &KnownVariantFrequencies,
-        has_normal: bool,
+        inputs: GenotypingInputs<'_>,
     ) -> Vec<VariantCall> {
+        let GenotypingInputs { min_quality, admixture, known, has_normal, reference } = inputs;
         let votes: Vec<ChangeVotes> =
             (0..self.contig.changes.len()).map(|f| ChangeVotes::from_evidence(evidence, f)).collect();
         let linkage = self.compute_linkage_evidence(&votes, admixture);
@@ -265,7 +278,7 @@ impl Locus {
                 error_frequency: evidence.error_frequency_of_change(f),
                 slippage_rate: *slippage_rate,
                 num_molecules: evidence.count_covering_molecules(f),
-                min_quality: least_quality,
+                min_quality,
                 min_molecules: evidence.min_call_molecules_common_error(),
                 mapq: contig_change.mapq,
                 error_probability: evidence.error_probability_of_change(f),
@@ -306,6 +319,12 @@ impl Locus {
         let mut calls: Vec<VariantCall> = self.contig.changes.iter().enumerate().map(judge_one).collect();
         self.filter_paralog(&mut calls, &votes, admixture);
         record_phase(&mut calls, &votes);
+        if let Some(genome) = reference {
+            for (call, own) in calls.iter_mut().zip(&votes) {
+                let of_all_samples = own.normal.iter().chain(own.tumours.iter().flatten());
+                discordant_mates::filter_call_with_discordant_mates(call, of_all_samples, evidence.pairs(), genome);
+            }
+        }
         calls
     }
 

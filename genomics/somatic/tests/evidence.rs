@@ -12,7 +12,7 @@ use genuma_somatic::change::Change;
 use genuma_somatic::genotype::{Admixture, ErrorFrequency, Filter};
 use genuma_somatic::known_variants::KnownVariantFrequencies;
 use genuma_somatic::labelled_pair::LabelledPair;
-use genuma_somatic::locus::VariantCall;
+use genuma_somatic::locus::{GenotypingInputs, VariantCall};
 use genuma_somatic::sequencing_errors::{BaseErrorCounts, ErrorModel};
 use genuma_somatic::slippage::SlippageModel;
 
@@ -237,10 +237,13 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<VariantC
     loci[0].genotype_changes(
         0,
         &loci[0].compute_locus_evidence(&loci, &pairs, &errors),
-        8.0,
-        Admixture::default(),
-        &KnownVariantFrequencies::default(),
-        true,
+        GenotypingInputs {
+            min_quality: 8.0,
+            admixture: Admixture::default(),
+            known: &KnownVariantFrequencies::default(),
+            has_normal: true,
+            reference: None,
+        },
     )
 }
 
