@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::driver_query::NO_DEVICE_SUPPORT;
 use crate::{DeviceDescription, DeviceTestSettings, Error};
 
 /// An open device.
@@ -47,8 +48,7 @@ impl Device {
         described: &DeviceDescription,
         _trial: &DeviceTestSettings,
     ) -> Result<Vec<Arc<Self>>, Error> {
-        let what = "this build cannot use devices: it lacks the feature `gpu`, which `make build` has".into();
-        Err(Error::UnsuitableDevice { device: described.name.clone(), what })
+        Err(Error::UnsuitableDevice { device: described.name.clone(), what: NO_DEVICE_SUPPORT.into() })
     }
 
     /// Properties of the device.
