@@ -14,25 +14,15 @@ import argparse
 import os
 import random
 import re
-import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 
+from assays import run_checked
+
 TRANSCRIPTS_PER_GENE = 10
 EXONS = 5
-
-
-def run_checked(command):
-    """Runs a command; returns its CPU time in seconds and its messages. Ends the benchmark if the command fails."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f"annotation.py: {' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stderr
 
 
 def contig_lengths(fasta):

@@ -62,13 +62,13 @@ def shift_seed(options, offset):
 
 
 def run_checked(command):
-    """Runs a command, and returns its CPU time in seconds; ends the benchmark if the command fails."""
+    """Runs a command; returns its CPU time in seconds and its messages. Ends the benchmark if the command fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        sys.exit(f"assays.py: {' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stderr
 
 
 def score_set(args, name, data):
@@ -85,7 +85,7 @@ def score_set(args, name, data):
     command += ["--reference", f"{folder}/genome.fa", *call_options.split()]
     if os.path.exists(f"{folder}/targets.bed"):
         command += ["--targets", f"{folder}/targets.bed"]
-    seconds = run_checked(command)
+    seconds, _ = run_checked(command)
     scores = f"{calls}/scores.json"
     run_checked([args.genuma, "bench", "evaluate", f"{folder}/truth.vcf", f"{calls}/somatic.vcf.gz", "--reference", f"{folder}/genome.fa", "--json", scores])
     with open(scores) as opened:
