@@ -31,9 +31,9 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
-/// Reports on standard output or in a file whether the samples come from one person, the contamination of each sample with DNA of
-/// other people, purity and ploidy of the tumour, and for each library the depth, its evenness, duplicates and DNA
-/// damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any species.
+/// Reports on standard output or in a file whether the samples come from one person, the contamination of each sample
+/// with DNA of other people, purity and ploidy of the tumour, and for each library the depth, its evenness, duplicates
+/// and DNA damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any species.
 /// Shallow samples are enough to compare people; the other estimates need more depth, and are reported as unknown where
 /// the depth is too low. `genuma call` reports the same and more. The exit code is 0 also if the samples come from two
 /// people. In scripts, read `pair.identity.relation` in the file of --json: same, relatives, unrelated, different (two

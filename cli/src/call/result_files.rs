@@ -327,7 +327,8 @@ fn add_known_info(
     Ok(ids)
 }
 
-/// Adds genes and consequences to the records, genes to the targets without coverage, and the header lines that describe them to the header.
+/// Adds genes and consequences to the records, genes to the targets without coverage, and the lines that declare them to
+/// the header.
 fn annotate_records(
     gff: &GeneFile,
     genome: &Reference,
