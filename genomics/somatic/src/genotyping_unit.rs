@@ -209,6 +209,8 @@ impl GenotypingUnit<'_> {
             events: &events,
             reference,
             callable_bases: estimate_known_bases(&counts, self.samples),
+            k: self.params.k,
+            has_normal: self.samples.has_normal(),
             slippage: &errors.slippage,
             targets: targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp)),
             threads: self.resources.threads,

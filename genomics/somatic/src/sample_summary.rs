@@ -19,7 +19,7 @@ use crate::mutation_context::mutation_context_index;
 use crate::root_positions;
 use crate::signatures::SignatureExposures;
 use crate::slippage::SlippageModel;
-use crate::target_depth::TargetsWithDepths;
+use crate::target_depth::{MIN_CALLABLE_KMER_DEPTH, TargetsWithDepths};
 use crate::tumour_alleles::TumourAlleles;
 use crate::tumour_in_normal;
 
@@ -41,8 +41,8 @@ pub struct SampleSummary {
     /// Exposures of the tumour to the signatures of the given matrix; `None` if no matrix was given.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signatures: Option<SignatureExposures>,
-    /// Mutation burden: passed SNVs, MNVs and indels per million callable bases; `None` if no base is callable. With
-    /// targets, only changes and bases of the targets without their padding count.
+    /// Mutation burden: passed SNVs, MNVs and indels at callable depth per million callable bases; `None` if no base is
+    /// callable. With targets, only changes and bases of the targets without their padding count.
     pub burden: Option<Estimate>,
     /// Microsatellite instability; `None` without a reference, or if no repeat can be assessed.
     pub repeats: Option<MicrosatelliteInstability>,
@@ -56,8 +56,12 @@ pub(crate) struct TumourSummaryInputs<'a> {
     pub(crate) events: &'a [Event],
     /// The reference, if there is one.
     pub(crate) reference: Option<&'a Reference>,
-    /// Number of callable bases in both samples.
+    /// Number of callable bases in both samples: those whose k-mer occurs [`MIN_CALLABLE_KMER_DEPTH`] times in each.
     pub(crate) callable_bases: u64,
+    /// Length of the k-mers in bases.
+    pub(crate) k: u32,
+    /// Whether the call has a normal.
+    pub(crate) has_normal: bool,
     /// Slippage rates of repeats.
     pub(crate) slippage: &'a SlippageModel,
     /// The targets, if there are any, and their padding in bases.
@@ -75,6 +79,25 @@ impl<'a> TumourSummaryInputs<'a> {
         };
         self.events.iter().filter(has)
     }
+
+    /// Whether tumour and normal have as many molecules at an event as callable bases have. Otherwise a shallow sample
+    /// would have calls outside of its callable bases, and too high a burden. Tumour number 0 is the first.
+    fn has_callable_depth(self, event: &Event, tumour: usize) -> bool {
+        let Some(library) = self.counts.libraries.get(tumour) else { return true };
+        let [of_normal, of_tumour] = [&library.normal, &library.tumor].map(|reads| reads.mates[0].lengths[1]);
+        let has_depth = |support: &AlleleSupport, read_len: u64| {
+            has_callable_depth(support.num_informative_molecules(), read_len, self.k)
+        };
+        has_depth(&tumour_support(event, tumour), of_tumour)
+            && (!self.has_normal || has_depth(&event.calls[0].genotype.normal, of_normal))
+    }
+}
+
+/// Whether a sample with this number of molecules at a base has the k-mers of the base [`MIN_CALLABLE_KMER_DEPTH`] times
+/// on average. `read_len` is the length of its reads in bases.
+fn has_callable_depth(num_molecules: u32, read_len: u64, k: u32) -> bool {
+    let kmers_per_read = (read_len + 1).saturating_sub(k.into());
+    u64::from(num_molecules) * kmers_per_read >= u64::from(MIN_CALLABLE_KMER_DEPTH) * read_len
 }
 
 /// Support of an event in one tumour. Tumour number 0 is the first.
@@ -122,7 +145,8 @@ impl SampleSummary {
         );
         // The padding of targets has calls but not always enough depth, so it counts in neither number.
         let in_targets = |event: &&Event| targets.is_none_or(|(finished, _)| event.is_on_target(&finished.targets, 0));
-        let count = passed().filter(small).filter(in_targets).count() as u64;
+        let callable = |event: &&Event| results.has_callable_depth(event, tumour);
+        let count = passed().filter(small).filter(in_targets).filter(callable).count() as u64;
         let callable_bases = targets
             .and_then(|(finished, _)| finished.summary.callable_bases.get(tumour).copied())
             .unwrap_or(results.callable_bases);
@@ -168,4 +192,19 @@ fn mutation_spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Refer
         }
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_callable_depth;
+
+    #[test]
+    fn molecules_are_compared_with_kmers_of_their_reads() {
+        // Reads of 60 bases have 30 k-mers of 31 bases, half as many as bases.
+        assert!(has_callable_depth(16, 60, 31) && !has_callable_depth(15, 60, 31));
+        // Long reads have nearly as many.
+        assert!(has_callable_depth(9, 10_000, 31) && !has_callable_depth(8, 10_000, 31));
+        // Reads without a k-mer.
+        assert!(!has_callable_depth(100, 20, 31));
+    }
 }

@@ -56,7 +56,7 @@ pub struct TumourAlleles {
 }
 
 /// Minimum number of occurrences of a root in each sample.
-const MIN_ROOT_COUNT: u32 = 8;
+pub(crate) const MIN_ROOT_COUNT: u32 = 8;
 /// Minimum number of occurrences of an allele of the tumour. Empirical.
 pub const MIN_TUMOUR_ALLELE_COUNT: u32 = 5;
 /// Maximum number of occurrences of the root in the tumour per occurrence of the tumour's allele. Empirical.

@@ -13,12 +13,14 @@ use genuma_pair::confidence_interval::{Estimate, MIN_PROBABILITY_FOR_LOG, log_fa
 use genuma_pair::purity::PurityPloidyEstimate;
 
 use crate::tumour_alleles::{
-    TumourAlleleCounts, TumourAlleles, max_normal_count_of_tumour_allele, min_tumour_allele_count,
+    MIN_ROOT_COUNT, TumourAlleleCounts, TumourAlleles, max_normal_count_of_tumour_allele, min_tumour_allele_count,
 };
 
 /// Reason why the tumour in normal is not estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotEstimatedReason {
+    /// Most single-copy sequence of the normal has fewer reads than alleles are examined at.
+    ShallowNormal,
     /// Too few alleles of the tumour are clearly missing in the normal.
     TooFewAlleles,
     /// The tumour's purity is unknown.
@@ -31,6 +33,7 @@ impl NotEstimatedReason {
     /// Text of the reason, for reports.
     pub fn reason_text(self) -> &'static str {
         match self {
+            NotEstimatedReason::ShallowNormal => "the normal is too shallow",
             NotEstimatedReason::TooFewAlleles => "too few changes that the normal clearly lacks",
             NotEstimatedReason::UnknownPurity => "the tumour's purity is unknown",
             NotEstimatedReason::TooMuchTumour => {
@@ -230,6 +233,10 @@ pub(crate) fn estimate_fraction_ratio_before_calls(alleles: &TumourAlleles, moda
 
 /// Estimates the ratio of the allele fraction in the normal to that in the tumour (formulas 2 to 5).
 fn estimate_fraction_ratio(alleles: &TumourAlleles, modal_depth: f64) -> Result<Estimate, NotEstimatedReason> {
+    // In a shallower normal the examined roots are mostly repeats, whose alleles are in both samples.
+    if modal_depth < f64::from(MIN_ROOT_COUNT) {
+        return Err(NotEstimatedReason::ShallowNormal);
+    }
     let overdispersion = estimate_overdispersion(alleles, modal_depth);
     // Counts of single molecules, of which a few count twice, are used as they are; only the interval is widened.
     let molecule = if overdispersion < TUMOUR_IN_NORMAL_MODEL_PARAMS.max_single_molecule_overdispersion {

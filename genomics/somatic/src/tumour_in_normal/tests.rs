@@ -112,8 +112,13 @@ fn what_cannot_be_told_is_not() {
         estimate_tumour_in_normal(&own(&pair(0.02, 300, 0.7), 7), 24.0, None),
         Err(NotEstimatedReason::UnknownPurity)
     );
+    // At a lower depth than roots are examined at, most roots are repeats.
+    assert_eq!(
+        estimate_tumour_in_normal(&own(&pair(0.1, 300, 0.7), 7), 7.0, Some(&clone(0.7))),
+        Err(NotEstimatedReason::ShallowNormal)
+    );
     // In a shallow normal inherited alleles look like alleles of tumour cells.
-    let shallow = Pair { depths: [5, 48], ..pair(0.0, 30, 0.8) };
+    let shallow = Pair { depths: [8, 48], ..pair(0.0, 30, 0.8) };
     assert_eq!(estimate_fraction_ratio_before_calls(&own(&shallow, 7), usual(&shallow)), None);
     // As frequent in the normal as in the tumour.
     assert!(told(&pair(0.4, 300, 0.4)).is_err());
