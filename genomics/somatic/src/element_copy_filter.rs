@@ -43,7 +43,6 @@ mod tests {
             change: change.clone(),
             error_frequency: ErrorFrequency::Rare,
             genotype: GenotypingResult::default(),
-            tumour_molecules: 0,
             population_frequency: PopulationFrequency::NoKnownVariants,
             panel_normals: None,
             is_fold_back: false,

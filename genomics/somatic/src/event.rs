@@ -139,7 +139,7 @@ const MAX_LOCAL_JUNCTION_BP: usize = 1000;
 struct ArtefactLimit {
     /// A junction with at most this number of supporting molecules may be an artefact.
     max_molecules: u32,
-    /// A junction that less than this share of the molecules at the locus supports may be an artefact.
+    /// A junction that less than this share of the informative molecules supports may be an artefact.
     min_share: f64,
     /// Whether a junction whose molecules all have one strand may be an artefact: a strand folds back at its own
     /// hairpin, but an inversion is on both strands.
@@ -177,7 +177,7 @@ fn may_be_fold_back_artefact(call: &VariantCall, [inverted, local]: [ArtefactLim
         _ => return false,
     };
     let support = &call.genotype.tumour;
-    let all = support.num_informative_molecules().max(call.tumour_molecules);
+    let all = support.num_informative_molecules();
     let has_one_strand = support.forward == 0 || support.forward == support.alternative;
     support.alternative <= limit.max_molecules
         || f64::from(support.alternative) < limit.min_share * f64::from(all)

@@ -33,8 +33,6 @@ pub struct VariantCall {
     pub error_frequency: ErrorFrequency,
     /// Quality, filters and support.
     pub genotype: GenotypingResult,
-    /// Number of the tumours' molecules at the position, whether they support one of the alleles or not.
-    pub tumour_molecules: u32,
     /// Population frequency of the change.
     pub population_frequency: PopulationFrequency,
     /// Number of normals in the panel that have the change; `None` without a panel, or if it does not apply to the
@@ -300,7 +298,6 @@ impl Locus {
             let mut supporting: Vec<u32> = both.filter(|v| v.supports_tumour_allele()).map(|v| v.pair).collect();
             supporting.sort_unstable();
             let (change, kind) = (contig_change.change.clone(), params.error_frequency);
-            let molecules = params.num_molecules[usize::from(TUMOUR_SAMPLE)];
             let (locus, in_phase) = (number, Vec::new());
             VariantCall {
                 change,
@@ -309,7 +306,6 @@ impl Locus {
                 is_fold_back: fold_backs[f],
                 locus,
                 change_index: f,
-                tumour_molecules: molecules,
                 population_frequency,
                 panel_normals: None,
                 supporting_pairs: supporting,

@@ -39,7 +39,6 @@ fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
         change,
         error_frequency: ErrorFrequency::Common,
         genotype,
-        tumour_molecules: 0,
         population_frequency: PopulationFrequency::NoKnownVariants,
         panel_normals: None,
         is_fold_back: false,
@@ -52,8 +51,7 @@ fn call(change: Change, locus: usize, quality: f64) -> VariantCall {
 
 /// A call with `alternative` of `molecules` molecules, of a change that sequencing errors hardly make.
 fn rare(change: Change, alternative: u32, molecules: u32) -> VariantCall {
-    let mut call =
-        VariantCall { error_frequency: ErrorFrequency::Rare, tumour_molecules: molecules, ..call(change, 0, 50.0) };
+    let mut call = VariantCall { error_frequency: ErrorFrequency::Rare, ..call(change, 0, 50.0) };
     call.genotype.tumour = AlleleSupport {
         alternative,
         reference: molecules - alternative,

@@ -84,7 +84,6 @@ fn call(change: Change) -> VariantCall {
         change,
         error_frequency: ErrorFrequency::Common,
         genotype,
-        tumour_molecules: 20,
         population_frequency: PopulationFrequency::NoKnownVariants,
         panel_normals: None,
         is_fold_back: false,

@@ -42,7 +42,6 @@ fn call(change: Change, supporting: &[u32]) -> VariantCall {
         change,
         error_frequency: ErrorFrequency::Common,
         genotype,
-        tumour_molecules: 0,
         population_frequency: Default::default(),
         panel_normals: None,
         is_fold_back: false,
