@@ -66,7 +66,7 @@ Date: {date}. Command: `make bench-align-results`. Data: `{name}`. All programs 
 
 ## Limits
 
-One machine, simulated reads. A program that could not be had has no rows.
+One machine, simulated reads. A program that is not available has no rows.
 """
 
 
