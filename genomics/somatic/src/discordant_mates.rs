@@ -6,10 +6,9 @@
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 
-use crate::change::{change_sort_position, is_small_variant};
-use crate::genotype::Filter;
+use crate::change::{Change, change_sort_position, is_small_variant};
+use crate::genotype::{Filter, GenotypingResult};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
-use crate::locus::VariantCall;
 use crate::molecule_vote::MoleculeVote;
 use crate::recruit::RecruitedPair;
 use crate::unchanged_allele_ends::select_evenly_spaced;
@@ -105,24 +104,20 @@ impl NearbyReferenceKmers {
     }
 }
 
-/// Whether only a low quality, which may be raised later, keeps the call of a small variant from passing.
-fn may_pass(call: &VariantCall) -> bool {
-    is_small_variant(&call.change) && call.genotype.filters.iter().all(|&filter| filter == Filter::LowQuality)
-}
-
-/// Adds the filter `discordant_mates` to the call of a small variant whose reads come from other copies of the sequence.
-/// `votes` are those of all samples on the change.
-pub(crate) fn filter_call_with_discordant_mates<'a>(
-    call: &mut VariantCall,
+/// Adds the filter `discordant_mates` to the genotype of a small variant whose reads come from other copies of the
+/// sequence, unless another filter than that of the quality, which may be raised later, is set. `votes` are those of all
+/// samples on the change.
+pub(crate) fn filter_change_with_discordant_mates<'a>(
+    change: &Change,
+    genotype: &mut GenotypingResult,
     votes: impl Iterator<Item = &'a MoleculeVote> + Clone,
     pairs: &[RecruitedPair],
     genome: &Reference,
 ) {
-    if may_pass(call)
-        && NearbyReferenceKmers::around_position(genome, change_sort_position(&call.change))
-            .are_mates_discordant(votes, pairs)
-    {
-        call.genotype.filters.insert(Filter::DiscordantMates);
+    let may_pass = is_small_variant(change) && genotype.filters.iter().all(|&filter| filter == Filter::LowQuality);
+    let nearby = || NearbyReferenceKmers::around_position(genome, change_sort_position(change));
+    if may_pass && nearby().are_mates_discordant(votes, pairs) {
+        genotype.filters.insert(Filter::DiscordantMates);
     }
 }
 

@@ -318,7 +318,8 @@ impl Locus {
         if let Some(genome) = reference {
             for (call, own) in calls.iter_mut().zip(&votes) {
                 let of_all_samples = own.normal.iter().chain(own.tumours.iter().flatten());
-                discordant_mates::filter_call_with_discordant_mates(call, of_all_samples, evidence.pairs(), genome);
+                let (change, genotype, pairs) = (&call.change, &mut call.genotype, evidence.pairs());
+                discordant_mates::filter_change_with_discordant_mates(change, genotype, of_all_samples, pairs, genome);
             }
         }
         calls
