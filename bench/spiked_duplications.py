@@ -38,8 +38,8 @@ import sys
 import tempfile
 
 from assays import run_checked
+from rare_alleles import reverse_complement
 
-COMPLEMENT = str.maketrans("ACGTN", "TGCAN")
 MIN_DUPLICATION_BP, MAX_DUPLICATION_BP = 20, 500
 MIN_JUNCTION_FLANK_BP = 10
 MATCH_DISTANCE_BP = 10
@@ -61,10 +61,6 @@ Read = collections.namedtuple("Read", "bases quality")
 Fragment = collections.namedtuple("Fragment", "pair contig start end reads differences")
 # The segment [start, end) of a contig, which the haplotype has twice.
 Duplication = collections.namedtuple("Duplication", "contig start end")
-
-
-def reverse_complement(bases):
-    return bases[::-1].translate(COMPLEMENT)
 
 
 def read_fasta(path):
