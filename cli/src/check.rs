@@ -33,12 +33,12 @@ use crate::{aligned_files, command_line, json_file, logging, multiqc, size_forma
 ///
 /// Reports on standard output or in a file whether the samples come from one person, the contamination of each sample
 /// with DNA of other people, purity and ploidy of the tumour, and for each library the depth, its evenness, duplicates
-/// and DNA damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any species.
-/// Shallow samples are enough to compare people; the other estimates need more depth, and are reported as unknown where
-/// the depth is too low. `genuma call` reports the same and more. The exit code is 0 also if the samples come from two
-/// people. In scripts, read `pair.identity.relation` in the file of --json: same, relatives, unrelated, different (two
-/// people, related or not), same_or_relatives, or unknown (not enough data, or no clear result). For the second and
-/// later tumours read `other_tumours[].pair.identity.relation`.
+/// and DNA damage. All results but purity, ploidy and LOH need only the reads, without alignment or reference, for any
+/// species. Shallow samples are enough to compare people; the other estimates need more depth, and are reported as
+/// unknown where the depth is too low. `genuma call` reports the same and more. The exit code is 0 also if the samples
+/// come from two people. In scripts, read `pair.identity.relation` in the file of --json: same, relatives, unrelated,
+/// different (two people, related or not), same_or_relatives, or unknown (not enough data, or no clear result). For the
+/// second and later tumours read `other_tumours[].pair.identity.relation`.
 ///
 /// Memory: up to 2.2 GB for one tumour, less for genomes of under 160 Mbp, and up to 1.5 GB for each further tumour;
 /// with --reference also one byte for each base of the genome (3.1 GB for a human genome). There is no option
