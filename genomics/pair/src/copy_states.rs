@@ -16,6 +16,13 @@ pub(crate) struct CopyState {
     pub log_priors: [f64; 2],
 }
 
+impl CopyState {
+    /// Mean copy number of both alleles together over all tumour cells.
+    pub(crate) fn total_copies(&self) -> f64 {
+        self.copies.iter().sum()
+    }
+}
+
 /// Lists the clonal copy states: those that all tumour cells have.
 pub(crate) fn list_clonal_copy_states() -> Vec<CopyState> {
     PURITY_PARAMS

@@ -57,6 +57,12 @@ pub(crate) struct PurityModel<'a> {
     states: Vec<CopyState>,
     common_states: Range<usize>,
     subclone_states: Vec<Range<usize>>,
+    /// The different total copy numbers of the states, ascending. States with equal totals have equal depths.
+    total_copies: Vec<f64>,
+    /// For each state, the index of its total copy number in `total_copies`.
+    total_of_state: Vec<usize>,
+    /// For each segment, its log-likelihood in no known state.
+    unexplained_logs: Vec<f64>,
 }
 
 /// Sum of the probabilities of several copy states, in a form that does not underflow: index of the likeliest state,
@@ -108,6 +114,11 @@ impl<'a> PurityModel<'a> {
             from..states.len()
         });
         let subclones = subclones.collect();
+        let mut total_copies: Vec<f64> = states.iter().map(CopyState::total_copies).collect();
+        total_copies.sort_by(f64::total_cmp);
+        total_copies.dedup();
+        let total_of_state =
+            states.iter().map(|state| total_copies.partition_point(|total| *total < state.total_copies())).collect();
         PurityModel {
             segments,
             changes,
@@ -116,6 +127,9 @@ impl<'a> PurityModel<'a> {
             states,
             common_states: common,
             subclone_states: subclones,
+            total_copies,
+            total_of_state,
+            unexplained_logs: segments.iter().map(|segment| unexplained_log_likelihood(segment, mean)).collect(),
         }
     }
 
@@ -123,15 +137,17 @@ impl<'a> PurityModel<'a> {
     /// segment with the probability that the segment is in no known state. Returns the log-likelihood of all segments
     /// with these.
     fn choose_states(&self, purity: f64, diploid_ratio: f64, depth_error: f64) -> (f64, Vec<(&CopyState, f64)>) {
-        let expected = |state: &CopyState| {
-            // docs/model/purity_ploidy.md (1), (2)
+        // docs/model/purity_ploidy.md (1), (2)
+        let minor_share = |state: &CopyState| {
             let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
             let minor = a.min(b) / (a + b).max(MIN_DIVISOR);
             let at =
                 (minor * 2.0 * NUM_MINOR_SHARE_STEPS as f64).min(NUM_MINOR_SHARE_STEPS as f64 - INTERPOLATION_MARGIN);
-            (at as usize, at.fract(), diploid_ratio * (a + b) / 2.0)
+            (at as usize, at.fract())
         };
-        let expected: Vec<(usize, f64, f64)> = self.states.iter().map(expected).collect();
+        let minor_shares: Vec<(usize, f64)> = self.states.iter().map(minor_share).collect();
+        let ratio = |total: &f64| diploid_ratio * (purity * total + 2.0 * (1.0 - purity)) / 2.0;
+        let ratios: Vec<f64> = self.total_copies.iter().map(ratio).collect();
         // Log-probability of each kind of genome (undoubled, doubled, each subclone size). For each segment and kind,
         // the best state and the probability of no known state.
         // docs/model/purity_ploidy.md (10)
@@ -140,11 +156,15 @@ impl<'a> PurityModel<'a> {
         sums.resize(2 + self.subclone_states.len(), subclone);
         let mut chosen: Vec<(usize, f64)> = Vec::with_capacity(self.segments.len() * sums.len());
         let mut logs: Vec<f64> = vec![0.0; self.states.len()];
-        for segment in self.segments {
-            for (log, &(at, part, ratio)) in logs.iter_mut().zip(&expected) {
+        let mut depth_logs: Vec<f64> = vec![0.0; ratios.len()];
+        for (segment, &odd) in self.segments.iter().zip(&self.unexplained_logs) {
+            for (log, ratio) in depth_logs.iter_mut().zip(&ratios) {
+                *log = self.depth_log_likelihood(segment, *ratio, depth_error);
+            }
+            for ((log, &(at, part)), &total) in logs.iter_mut().zip(&minor_shares).zip(&self.total_of_state) {
                 *log = segment.minor_share_log_likelihoods[at] * (1.0 - part)
                     + segment.minor_share_log_likelihoods[at + 1] * part
-                    + self.depth_log_likelihood(segment, ratio, depth_error);
+                    + depth_logs[total];
             }
             let of = |range: &Range<usize>, doubled: usize| {
                 StateSum::from_logs(range.clone().map(|i| (i, self.states[i].log_priors[doubled] + logs[i])))
@@ -155,8 +175,6 @@ impl<'a> PurityModel<'a> {
                 .subclone_states
                 .iter()
                 .map(|range| of(range, 0).add_log(PURITY_PARAMS.subclone_segment_prior.ln()).combine(rest));
-            // docs/model/purity_ploidy.md (9)
-            let odd = self.unexplained_log_likelihood(segment);
             for (sum, likely) in sums.iter_mut().zip([plain, of(&self.common_states, 1)].into_iter().chain(subclones)) {
                 let all = likely
                     .combine(StateSum { best_state: likely.best_state, max_log: odd, relative_sum: 1.0 })
@@ -225,13 +243,6 @@ impl<'a> PurityModel<'a> {
         let variance = variance.max((PURITY_PARAMS.min_depth_error * self.mean_ratio).powi(2));
         let away = segment.depth_ratio - ratio;
         -away * away / (2.0 * variance) - (2.0 * std::f64::consts::PI * variance).ln() / 2.0
-    }
-
-    /// Log-likelihood of a segment in no known state, in which any depth ratio and any allelic balance are equally
-    /// likely.
-    fn unexplained_log_likelihood(&self, segment: &Segment) -> f64 {
-        PURITY_PARAMS.unexplained_segment_prior.ln() + log_mean_exp(&segment.minor_share_log_likelihoods)
-            - (PURITY_PARAMS.unexplained_ratio_range * self.mean_ratio).max(MIN_DIVISOR).ln()
     }
 
     /// Finds the best fits: the local maxima of the posterior, best first.
@@ -368,6 +379,14 @@ impl<'a> PurityModel<'a> {
         }
         all
     }
+}
+
+/// Log-likelihood of a segment in no known state, in which any depth ratio and any allelic balance are equally likely.
+/// `mean_ratio` is the mean depth ratio of all segments.
+fn unexplained_log_likelihood(segment: &Segment, mean_ratio: f64) -> f64 {
+    // docs/model/purity_ploidy.md (9)
+    PURITY_PARAMS.unexplained_segment_prior.ln() + log_mean_exp(&segment.minor_share_log_likelihoods)
+        - (PURITY_PARAMS.unexplained_ratio_range * mean_ratio).max(MIN_DIVISOR).ln()
 }
 
 // Logarithm of the mean of exponentials, without underflow.

@@ -248,7 +248,7 @@ type FractionClasses = [Vec<(f64, f64)>; 4];
 
 /// Mean number of copies of a segment over all cells of the sample, normal cells included.
 fn mean_copies(purity: f64, state: &CopyState) -> f64 {
-    (purity * state.copies.iter().sum::<f64>() + 2.0 * (1.0 - purity)).max(MIN_DIVISOR)
+    (purity * state.total_copies() + 2.0 * (1.0 - purity)).max(MIN_DIVISOR)
 }
 
 /// Read fractions of changes outside of all segments, which may have any of the weighted copy states.

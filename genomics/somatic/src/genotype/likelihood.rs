@@ -6,6 +6,11 @@ use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::molecule_vote::MoleculeVote;
 use crate::slippage::SlippageRate;
 
+/// Range in which a product of likelihoods is multiplied further before its logarithm is taken: far from the limits of
+/// floating-point numbers.
+const MIN_PRODUCT: f64 = 1e-100;
+const MAX_PRODUCT: f64 = 1e100;
+
 /// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together:
 /// most have the largest or the smallest possible ratio, so that a deep sample has few different ones.
 pub(super) struct MoleculeCountsByLikelihoodRatio {
@@ -32,7 +37,21 @@ impl MoleculeCountsByLikelihoodRatio {
     /// Natural logarithm of the likelihood if the share `f` of the molecules has the allele.
     pub(super) fn log_likelihood_at_fraction(&self, f: f64) -> f64 {
         // docs/model/genotype.md (1)
-        self.counts.iter().map(|&(ratio, count)| count * ((1.0 - f) + f * ratio).ln()).sum()
+        let likelihood = |ratio: f64| (1.0 - f) + f * ratio;
+        let (mut sum, mut product) = (0.0, 1.0);
+        for &(ratio, count) in &self.counts {
+            if count > 1.0 {
+                sum += count * likelihood(ratio).ln();
+                continue;
+            }
+            // The logarithm of a product of many likelihoods is one logarithm instead of many.
+            product *= likelihood(ratio);
+            if !(MIN_PRODUCT..MAX_PRODUCT).contains(&product) {
+                sum += f64::ln(product);
+                product = 1.0;
+            }
+        }
+        sum + product.ln()
     }
 
     /// Log-likelihood at the best-fitting share of molecules with the allele, which is at most `most`
@@ -128,12 +147,14 @@ fn average_over_fractions(
     let points: Vec<(f64, f64)> = (0..num_fractions)
         .map(|i| (i as f64 + 0.5) / num_fractions as f64 * std::f64::consts::FRAC_PI_2)
         .map(|angle| (angle.sin().powi(2), (2.0 * angle).sin()))
-        .map(|(f, step)| ((weight(f) * step).ln(), log_likelihood(f)))
+        .map(|(f, step)| (weight(f) * step, f))
+        .filter(|&(weight, _)| weight > 0.0)
+        .map(|(weight, f)| (weight, log_likelihood(f)))
         .collect();
-    let total = points.iter().map(|p| p.0.exp()).sum::<f64>().ln();
-    let highest = points.iter().map(|p| p.0 + p.1).fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = points.iter().map(|p| p.0).sum();
+    let highest = points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
     // docs/model/genotype.md (4)
-    highest + points.iter().map(|p| (p.0 + p.1 - highest).exp()).sum::<f64>().ln() - total
+    highest + (points.iter().map(|p| p.0 * (p.1 - highest).exp()).sum::<f64>() / total).ln()
 }
 
 /// Prior density of the allele fraction `f` of a heterozygous germline variant in the tumour: concentrated around one
