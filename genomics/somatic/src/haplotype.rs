@@ -4,7 +4,7 @@
 //! A contig may have several changes. A read of the normal has none of them, a read of a subclone some of them. Both
 //! would fit poorly to a sequence that lacks only one change. Therefore the haplotypes are: all small changes, none of
 //! them, all except each change, and, unless there are many, each change alone; and all of these for each side of a
-//! junction as it continues in the normal.
+//! junction, and for each sequence between two junctions, as they continue in the normal.
 
 use std::ops::Range;
 
@@ -109,7 +109,7 @@ struct ContigStretch<'a> {
     /// First contig position of the stretch, which is `from..to`.
     from: usize,
     to: usize,
-    /// Genome bases before `from`; `after` has those after `to`. Present if the stretch is one side of a junction that
+    /// Genome bases before `from`; `after` has those after `to`. Present if a junction is there, so that the stretch
     /// continues as in the normal.
     before: Option<&'a [u8]>,
     after: Option<&'a [u8]>,
@@ -140,6 +140,7 @@ pub fn haplotypes_of_contig(contig: &AlignedContig) -> Vec<Haplotype> {
             Change::Junction { .. } | Change::Novel { .. } => frames.extend(junction_sides(contig, finding)),
         }
     }
+    frames.extend(sequences_between_junctions(contig));
     edits.sort_by_key(|e| (e.at.start, e.at.end));
     let mut all: Vec<Haplotype> = Vec::new();
     for frame in &frames {
@@ -170,18 +171,51 @@ fn undoable_change(finding: usize, f: &ContigChange) -> Option<UndoableChange<'_
     })
 }
 
-fn junction_sides<'a>(contig: &AlignedContig, f: &'a ContigChange) -> Vec<ContigStretch<'a>> {
-    let (len, mut frames) = (contig.seq.len(), Vec::new());
-    let before = usize::try_from(f.contig_range.end as i32 + f.right_shift).unwrap_or(0);
-    if f.left_normal.get(..f.contig_range.start) == contig.seq.get(..f.contig_range.start) {
-        let after = Some(&f.left_normal[f.contig_range.start..]);
-        frames.push(ContigStretch { to: f.contig_range.start, after, ..ContigStretch::default() });
+/// The genome bases after the left side of a junction; `None` if its left side is not that of the contig.
+fn genome_bases_after_left_side<'a>(contig: &AlignedContig, f: &'a ContigChange) -> Option<&'a [u8]> {
+    let is_of_contig = f.left_normal.get(..f.contig_range.start) == contig.seq.get(..f.contig_range.start);
+    is_of_contig.then(|| &f.left_normal[f.contig_range.start..])
+}
+
+/// The genome bases before the right side of a junction; `None` if its right side is not that of the contig.
+fn genome_bases_before_right_side<'a>(contig: &AlignedContig, f: &'a ContigChange) -> Option<&'a [u8]> {
+    let start = usize::try_from(f.contig_range.end as i32 + f.right_shift).unwrap_or(0);
+    let is_of_contig = f.right_normal.get(start..) == contig.seq.get(f.contig_range.end..);
+    is_of_contig.then(|| &f.right_normal[..start])
+}
+
+/// Both sides of a junction.
+fn junction_sides<'a>(contig: &AlignedContig, f: &'a ContigChange) -> impl Iterator<Item = ContigStretch<'a>> {
+    let left = genome_bases_after_left_side(contig, f).map(|after| ContigStretch {
+        to: f.contig_range.start,
+        after: Some(after),
+        ..ContigStretch::default()
+    });
+    let right = genome_bases_before_right_side(contig, f).map(|before| ContigStretch {
+        from: f.contig_range.end,
+        to: contig.seq.len(),
+        before: Some(before),
+        after: None,
+    });
+    left.into_iter().chain(right)
+}
+
+/// The sequences between two neighbouring junctions, as at the place in the genome from which each was copied. A read of
+/// the normal may contain such a sequence as a whole.
+fn sequences_between_junctions(contig: &AlignedContig) -> Vec<ContigStretch<'_>> {
+    let mut junctions: Vec<&ContigChange> =
+        contig.changes.iter().filter(|f| matches!(f.change, Change::Junction { .. })).collect();
+    junctions.sort_by_key(|f| (f.contig_range.start, f.contig_range.end));
+    let mut stretches = Vec::new();
+    for two in junctions.windows(2) {
+        let (from, to) = (two[0].contig_range.end, two[1].contig_range.start);
+        let before = genome_bases_before_right_side(contig, two[0]);
+        let after = genome_bases_after_left_side(contig, two[1]);
+        if from < to && before.is_some() && after.is_some() {
+            stretches.push(ContigStretch { from, to, before, after });
+        }
     }
-    if f.right_normal.get(before..) == contig.seq.get(f.contig_range.end..) {
-        let before = Some(&f.right_normal[..before]);
-        frames.push(ContigStretch { from: f.contig_range.end, to: len, before, after: None });
-    }
-    frames
+    stretches
 }
 
 /// For each haplotype, which of `n` small changes it has.

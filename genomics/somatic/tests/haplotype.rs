@@ -244,6 +244,61 @@ fn a_junction_can_be_left_on_either_side() {
 }
 
 #[test]
+fn a_copied_sequence_is_also_compared_at_the_place_from_which_it_was_copied() {
+    let sequence = |seed, len| Rng(seed).sequence(len);
+    let (left, copy, right) = (sequence(21, 200), sequence(22, 100), sequence(23, 200));
+    let (after_left, before_right) = (sequence(24, 300), sequence(25, 300));
+    let (before_copy, after_copy) = (sequence(26, 300), sequence(27, 300));
+    let junction = |at: usize, ends: [(usize, RetainedSide); 2], normal: [Vec<u8>; 2]| {
+        let [left_normal, right_normal] = normal;
+        ContigChange {
+            change: Change::Junction {
+                ends: ends.map(|(pos, side)| Breakend { chrom: 0, pos, side }),
+                inserted: Vec::new(),
+                homology: 0,
+            },
+            contig_range: at..at,
+            left_normal,
+            right_normal,
+            right_shift: 300 - at as i32,
+            mapq: 60,
+        }
+    };
+    let seq = [&left[..], &copy, &right].concat();
+    let first = junction(
+        200,
+        [(199, RetainedSide::Left), (9000, RetainedSide::Right)],
+        [[&left[..], &after_left].concat(), [&before_copy[..], &copy, &right].concat()],
+    );
+    let second = junction(
+        300,
+        [(200, RetainedSide::Right), (9099, RetainedSide::Left)],
+        [[&left[..], &copy, &after_copy].concat(), [&before_right[..], &right].concat()],
+    );
+    let contig = AlignedContig {
+        novel: vec![true; seq.len()],
+        quality_sums: vec![400; seq.len()],
+        assembled: 0..seq.len(),
+        num_reads: 10,
+        changes: vec![first, second],
+        diagonals: [None; 2],
+        family_alleles: Vec::new(),
+        explanations: Vec::new(),
+        seq,
+    };
+    let all = haplotypes_of_contig(&contig);
+    let with = |has_change: [Option<bool>; 2]| -> Vec<&Vec<u8>> {
+        all.iter().filter(|h| h.has_change == has_change).map(|h| &h.seq).collect()
+    };
+    assert_eq!(with([Some(true), Some(true)]), [&contig.seq]);
+    assert_eq!(with([Some(true), Some(false)]), [&contig.changes[1].left_normal]);
+    assert_eq!(with([Some(false), Some(true)]), [&contig.changes[0].right_normal]);
+    assert_eq!(with([Some(false), Some(false)]), [&[&before_copy[..], &copy, &after_copy].concat()]);
+    assert_eq!(all.len(), 6);
+    assert_eq!(all.iter().find(|h| h.has_change == [Some(false); 2]).unwrap().shifts, [100]);
+}
+
+#[test]
 fn a_rival_has_what_it_shows_too() {
     let normal = Rng(11).sequence(600);
     let places = substitutions(&normal, &[250, 400]);
