@@ -296,8 +296,10 @@ impl GenotypingPasses<'_> {
         let (n, threads) = (assembled.len(), self.resources.threads);
         let mut normals = vec![normal_sequences::NormalSequences::default(); n];
         ranges.for_each_locus_range(|loci, contigs, pairs| {
-            let assemble =
-                |(): &mut (), i: usize| normal_sequences::assemble_normal_sequences(&loci[contigs[i] as usize], pairs);
+            let assemble = |(): &mut (), i: usize| {
+                let locus = &loci[contigs[i] as usize];
+                normal_sequences::assemble_normal_sequences(&locus.contig, &locus.reads, pairs)
+            };
             let found = map_in_order(contigs.len(), threads, || (), assemble);
             contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
             Ok::<(), Error>(())

@@ -248,7 +248,7 @@ pub(crate) fn split_off_germline_changes(
 ) -> Option<(Vec<ContigChange>, Explanation)> {
     let contig = &locus.contig;
     let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
-    let normal = normal_sequences::assemble_normal_haplotype_of_contig(locus, pairs);
+    let normal = normal_sequences::assemble_normal_haplotype_of_contig(contig, &locus.reads, pairs);
     let ([haplotype], [left, right]) = (&normal.seqs[..], &normal.flanks[..]) else { return None };
     let range = left.query.0..right.query.1;
     let haplotype = haplotype.get(left.start..right.start + right.query.1 - right.query.0)?;

@@ -96,6 +96,29 @@ pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) 
     Some(Haplotype { seq: rival.seq.clone(), has_change: has, shifts, equal_outside: None })
 }
 
+/// Number of bases on each side of a substitution that the normal's other haplotype must share with the contig to have
+/// the substitution too. Chosen: 17 bases hardly ever occur twice on a haplotype by chance.
+const SHARED_SUBSTITUTION_MARGIN_BASES: usize = 8;
+
+/// The contig with the bases `other` of the normal's other haplotype instead of the bases `range`. The other haplotype
+/// lacks the contig's changes, except germline substitutions that both haplotypes have.
+pub(crate) fn other_haplotype_of_normal(contig: &AlignedContig, range: &Range<usize>, other: &[u8]) -> Haplotype {
+    let seq = [&contig.seq[..range.start], other, &contig.seq[range.end..]].concat();
+    let has_change = |f: &ContigChange| {
+        let at = &f.contig_range;
+        let is_shared = || {
+            let margin = SHARED_SUBSTITUTION_MARGIN_BASES;
+            let window = &contig.seq[at.start.saturating_sub(margin)..(at.end + margin).min(contig.seq.len())];
+            change::is_substitution(&f.change) && seq.windows(window.len()).any(|bases| bases == window)
+        };
+        (range.start <= at.start && at.end <= range.end).then(is_shared)
+    };
+    let mut shifts = vec![0, other.len() as i32 - range.len() as i32];
+    shifts.sort_unstable();
+    shifts.dedup();
+    Haplotype { has_change: contig.changes.iter().map(has_change).collect(), seq, shifts, equal_outside: None }
+}
+
 /// A small change of a contig that can be undone: `normal` replaces the contig bases `at`.
 struct UndoableChange<'a> {
     change_index: usize,

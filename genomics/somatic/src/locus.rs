@@ -16,6 +16,7 @@ use crate::haplotype::{self, Haplotype};
 use crate::known_variants::{KnownVariantFrequencies, PopulationFrequency};
 use crate::linked_changes::{self, ChangeWithVotes, LinkageEvidence};
 use crate::molecule_vote::{MoleculeVote, TwoChangeMoleculeCounts};
+use crate::normal_sequences;
 use crate::packed::OwnedRead;
 use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
@@ -172,20 +173,31 @@ impl Locus {
     }
 
     /// Computes the evidence of all reads of the locus. They are compared with the haplotypes of this locus and of its
-    /// rivals among `loci`.
+    /// rivals among `loci`, and with the other haplotype of the normal.
     pub fn compute_locus_evidence<'a>(
         &'a self,
         loci: &[Locus],
         pairs: &'a [RecruitedPair],
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
-        LocusEvidence::from_placed_reads(
-            &self.contig,
-            self.haplotypes_of_contig_and_rivals(loci).into(),
-            &self.reads,
-            pairs,
-            errors,
-        )
+        let mut haplotypes = self.haplotypes_of_contig_and_rivals(loci);
+        if let Some(other) = self.other_haplotype_of_normal(pairs)
+            && haplotypes.iter().all(|haplotype| haplotype.seq != other.seq)
+        {
+            haplotypes.push(other);
+        }
+        LocusEvidence::from_placed_reads(&self.contig, haplotypes.into(), &self.reads, pairs, errors)
+    }
+
+    /// The haplotype of the normal on which the contig's changes did not arise, if they are small and reads of the normal
+    /// show that haplotype.
+    fn other_haplotype_of_normal(&self, pairs: &[RecruitedPair]) -> Option<Haplotype> {
+        let changes = &self.contig.changes;
+        if changes.is_empty() || !changes.iter().all(|f| matches!(f.change, Change::Allele { .. })) {
+            return None;
+        }
+        let (range, bases) = normal_sequences::assemble_other_haplotype(&self.contig, &self.reads, pairs)?;
+        Some(haplotype::other_haplotype_of_normal(&self.contig, &range, &bases))
     }
 
     /// The haplotypes with which the reads of the locus are compared: those of its contig and of its rivals among

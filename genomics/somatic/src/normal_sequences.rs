@@ -10,9 +10,10 @@ use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::NORMAL_SAMPLE;
 use genuma_reads::fasta;
 
+use crate::aligned_contig::AlignedContig;
 use crate::gapless_stack::GaplessStack;
-use crate::locus::Locus;
 use crate::packed::OwnedRead;
+use crate::read_placement::PlacedRead;
 use crate::recruit::RecruitedPair;
 
 /// The normal sequences of one tumour contig, and the positions of the contig's flanks on them.
@@ -55,16 +56,58 @@ impl NormalSequences {
 }
 
 /// Assembles the normal sequences of a contig from all normal reads that agree with its flanks. Empty if the contig has
-/// no novel sequence, or if fewer than three reads agree with either flank.
-pub fn assemble_normal_sequences(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
-    stack_and_join(locus, pairs, StackedReads::All).clamp_flanks()
+/// no novel sequence, or if fewer than three reads agree with either flank. `reads` are the reads placed on the contig.
+pub fn assemble_normal_sequences(
+    contig: &AlignedContig,
+    reads: &[PlacedRead],
+    pairs: &[RecruitedPair],
+) -> NormalSequences {
+    stack_and_join(contig, reads, pairs, StackedReads::All).clamp_flanks()
 }
 
 /// Assembles the normal sequences of the haplotype on which the contig's changes arose, from the normal reads that
 /// agree with the contig farthest beyond a flank. If the normal is heterozygous, reads of its other haplotype disagree
 /// nearer to the flank.
-pub(crate) fn assemble_normal_haplotype_of_contig(locus: &Locus, pairs: &[RecruitedPair]) -> NormalSequences {
-    stack_and_join(locus, pairs, StackedReads::LongestAgreement).clamp_flanks()
+pub(crate) fn assemble_normal_haplotype_of_contig(
+    contig: &AlignedContig,
+    reads: &[PlacedRead],
+    pairs: &[RecruitedPair],
+) -> NormalSequences {
+    stack_and_join(contig, reads, pairs, StackedReads::LongestAgreement).clamp_flanks()
+}
+
+/// The bases of the normal's other haplotype, on which the contig's changes did not arise, instead of a range of the
+/// contig around them: that range and the bases. `None` if fewer than three reads of the normal disagree with the contig
+/// nearer to a flank than others, or if their sequence does not reach the other flank.
+pub(crate) fn assemble_other_haplotype(
+    contig: &AlignedContig,
+    reads: &[PlacedRead],
+    pairs: &[RecruitedPair],
+) -> Option<(Range<usize>, Vec<u8>)> {
+    let range = range_around_changes(contig)?;
+    let reads = oriented_normal_reads(reads, pairs);
+    let (seq, len) = (&contig.seq, contig.seq.len());
+    let consensus = |flank: Range<usize>, edge: usize| {
+        let (stack, _) = stack_reads(seq, flank, &reads, StackedReads::EarlierDisagreement)?;
+        Some(stack.trusted_consensus_around(edge as i32))
+    };
+    let index = |contig_pos: usize, start: i32| usize::try_from(contig_pos as i32 - start).ok();
+    let from_left = || {
+        let (start, bases) = consensus(0..range.start, range.start)?;
+        let inside = bases.get(index(range.start, start)?..)?;
+        let right_flank = seq.get(range.end..range.end + BRIDGE_BP)?;
+        let end = inside.windows(BRIDGE_BP).position(|bases| bases == right_flank)?;
+        Some(inside[..end].to_vec())
+    };
+    let from_right = || {
+        let (start, bases) = consensus(range.end..len, range.end)?;
+        let inside = bases.get(..index(range.end, start)?)?;
+        let left_flank = seq.get(range.start.checked_sub(BRIDGE_BP)?..range.start)?;
+        let begin = inside.windows(BRIDGE_BP).rposition(|bases| bases == left_flank)? + BRIDGE_BP;
+        Some(inside[begin..].to_vec())
+    };
+    let bases = from_left().or_else(from_right)?;
+    Some((range, bases))
 }
 
 /// Which of the reads that agree with a flank are stacked.
@@ -73,28 +116,43 @@ enum StackedReads {
     All,
     /// Only the reads that agree with the contig farthest beyond the flank, and reads that end before they disagree.
     LongestAgreement,
+    /// Only the other reads: those that disagree with the contig nearer to the flank.
+    EarlierDisagreement,
 }
 
-fn stack_and_join(locus: &Locus, pairs: &[RecruitedPair], stacked: StackedReads) -> NormalSequences {
-    let Locus { contig, reads: placed_reads, .. } = locus;
-    let (Some(first), Some(last)) = (contig.novel.iter().position(|&n| n), contig.novel.iter().rposition(|&n| n))
-    else {
-        return NormalSequences::default();
-    };
-    let len = contig.seq.len();
+/// The range of a contig that contains its changes; the bases before and after it are its flanks. `None` if the contig
+/// has no novel sequence.
+fn range_around_changes(contig: &AlignedContig) -> Option<Range<usize>> {
+    let first = contig.novel.iter().position(|&n| n)?;
+    let last = contig.novel.iter().rposition(|&n| n)?;
     let middle = usize::midpoint(first, last + 1);
     // The change is at least k-1 bases inside the novel stretch; half of that is safe.
     let inside = ((last + 1 - first) / 4).min(12);
-    let (left_end, right_start) = ((first + inside).min(middle), (last + 1 - inside).max(middle));
-    let reads: Vec<(Vec<i32>, OwnedRead)> = placed_reads
-        .iter()
-        .filter(|r| pairs[r.pair as usize].sample == NORMAL_SAMPLE)
-        .map(|r| {
-            let mut at = r.offsets.to_vec();
-            at.dedup();
-            (at, r.oriented_read(pairs).into_owned())
-        })
-        .collect();
+    Some((first + inside).min(middle)..(last + 1 - inside).max(middle))
+}
+
+/// The reads of the normal in the orientation of the contig, with their candidate offsets.
+fn oriented_normal_reads(reads: &[PlacedRead], pairs: &[RecruitedPair]) -> Vec<(Vec<i32>, OwnedRead)> {
+    let of_normal = reads.iter().filter(|r| pairs[r.pair as usize].sample == NORMAL_SAMPLE);
+    let with_offsets = |r: &PlacedRead| {
+        let mut at = r.offsets.to_vec();
+        at.dedup();
+        (at, r.oriented_read(pairs).into_owned())
+    };
+    of_normal.map(with_offsets).collect()
+}
+
+fn stack_and_join(
+    contig: &AlignedContig,
+    reads: &[PlacedRead],
+    pairs: &[RecruitedPair],
+    stacked: StackedReads,
+) -> NormalSequences {
+    let Some(Range { start: left_end, end: right_start }) = range_around_changes(contig) else {
+        return NormalSequences::default();
+    };
+    let len = contig.seq.len();
+    let reads = oriented_normal_reads(reads, pairs);
     let stack = |flank: Range<usize>, edge: usize| {
         let (stack, num_excluded) = stack_reads(&contig.seq, flank, &reads, stacked)?;
         Some((stack.trusted_consensus_around(edge as i32), num_excluded))
@@ -166,7 +224,7 @@ fn join_sequences(
 
 /// Stacks the reads that agree with a flank of the contig. Also returns the number of reads that were left out because
 /// they disagree with the contig nearer to the flank than others. `None` if fewer than three reads agree with the
-/// flank.
+/// flank, or if fewer than three of them are stacked.
 fn stack_reads(
     contig: &[u8],
     flank: Range<usize>,
@@ -189,14 +247,19 @@ fn stack_reads(
         return None;
     }
     let num_fitting = columns.len();
-    if stacked == StackedReads::LongestAgreement {
+    if stacked != StackedReads::All {
         let agreements: Vec<Agreement> =
             columns.iter().map(|(at, read)| Agreement::beyond_flank(contig, &flank, *at, read)).collect();
         let mut lengths: Vec<usize> = agreements.iter().map(|agreement| agreement.len).collect();
         lengths.sort_unstable();
         let longest = lengths[lengths.len() - MIN_STACKED_READS];
-        let mut kept = agreements.iter().map(|agreement| agreement.reaches_read_end || agreement.len >= longest);
+        let agrees_farthest = |agreement: &Agreement| agreement.reaches_read_end || agreement.len >= longest;
+        let keeps_farthest = stacked == StackedReads::LongestAgreement;
+        let mut kept = agreements.iter().map(|agreement| agrees_farthest(agreement) == keeps_farthest);
         columns.retain(|_| kept.next().unwrap_or(false));
+        if columns.len() < MIN_STACKED_READS {
+            return None;
+        }
     }
     let stack = GaplessStack::sum_votes_of_reads(columns.iter().map(|(at, read)| (*at, read)));
     Some((stack, num_fitting - columns.len()))
