@@ -20,7 +20,7 @@ use genuma_somatic::signatures::SignatureMatrix;
 use genuma_somatic::target_gaps::TargetGap;
 use genuma_somatic::vcf::VcfHeaderContent;
 use genuma_somatic::vcf_record::VcfRecord;
-use genuma_somatic::{export_tables, output, screen_hits, target_gaps, vcf, vcf_record};
+use genuma_somatic::{export_tables, output, screen_hits, sequence_families, target_gaps, vcf, vcf_record};
 use genuma_work::publish::{self, AtomicFile, AtomicFileSet};
 use genuma_work::{ProgressCounters, ProgressListener};
 use serde::Serialize;
@@ -196,6 +196,7 @@ impl<'a> CallOutputs<'a> {
         let genome = &finished.genome;
         let settings = format_result_parameters(job, &known_info);
         let mut records = vcf_record::build_vcf_records(&finished.events, genome);
+        sequence_families::add_other_loci_to_records(&mut records, finished.ranges.loci());
         let reference =
             provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
         let mut header = vcf::format_vcf_header(&VcfHeaderContent {

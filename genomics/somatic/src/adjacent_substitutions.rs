@@ -156,6 +156,7 @@ mod tests {
             num_reads: 9,
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: Default::default(),
             explanations: Vec::new(),
             seq,
         }

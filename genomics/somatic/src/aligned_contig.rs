@@ -14,6 +14,7 @@ use crate::change::{Change, left_align_allele};
 use crate::circular_contig::OriginWindow;
 use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, SegmentEnd, select_segments};
 use crate::explanation::{Explanation, ExplanationMethod};
+use crate::other_loci::OtherLoci;
 use crate::repeat_family_allele;
 use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
@@ -114,6 +115,8 @@ pub struct AlignedContig {
     /// Ranges of changed bases that are equal to those of most other members of the repeat family: the other loci to
     /// which the contig aligns.
     pub family_alleles: Vec<std::ops::Range<usize>>,
+    /// The other loci to which the contig aligns.
+    pub other_loci: OtherLoci,
     /// Ways to explain the contig by changes of the genome, which the event model compared; the selected one is first.
     pub explanations: Vec<Explanation>,
 }
@@ -130,6 +133,7 @@ impl AlignedContig {
             changes: Vec::new(),
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: OtherLoci::default(),
             explanations: Vec::new(),
         }
     }
@@ -176,14 +180,15 @@ fn is_novel_range(novel: &[bool], at: &std::ops::Range<usize>) -> bool {
 /// Aligns a contig with the genome, starting from the hits of the mapper, and finds its changes.
 pub fn align_contig(contig: &Contig, hits: &[Hit], genome: &Reference) -> AlignedContig {
     let segments = select_segments(contig, hits, genome);
+    let other_loci = OtherLoci::from_hits(hits, &segments);
     if let Some(window) = OriginWindow::for_segments_near_origin(&segments, contig.seq.len(), genome) {
         let hits = window.convert_hits_to_window(hits);
         let aligned = align_segments(contig, &hits, select_segments(contig, &hits, &window.genome), &window.genome);
         if let Some(aligned) = aligned.convert_from_window(&window) {
-            return aligned;
+            return AlignedContig { other_loci, ..aligned };
         }
     }
-    align_segments(contig, hits, segments, genome)
+    AlignedContig { other_loci, ..align_segments(contig, hits, segments, genome) }
 }
 
 /// Finds the changes of a contig whose segments are given.
@@ -369,6 +374,7 @@ impl OrientedContig<'_> {
             changes: contig_changes,
             diagonals: [diagonal(first, SegmentEnd::First), diagonal(last, SegmentEnd::Last)],
             family_alleles: family_alleles.into_iter().map(|range| range.start + pad..range.end + pad).collect(),
+            other_loci: OtherLoci::default(),
             explanations: Vec::new(),
         }
     }

@@ -158,6 +158,7 @@ mod tests {
             changes: changes.iter().map(change).collect(),
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: Default::default(),
             explanations: Vec::new(),
         }
     }
@@ -235,6 +236,7 @@ mod tests {
             changes: findings,
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: Default::default(),
             explanations: Vec::new(),
         };
         assert!(is_fold_back_artefact_of_few_pairs(&contig(vec![finding(junction.clone())]), MAX_FOLD_BACK_PAIRS));

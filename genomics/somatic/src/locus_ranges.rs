@@ -432,6 +432,7 @@ mod tests {
             changes: vec![finding],
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: Default::default(),
             explanations: Vec::new(),
             seq,
         }

@@ -282,6 +282,7 @@ mod tests {
             changes: findings,
             diagonals: [None; 2],
             family_alleles: Vec::new(),
+            other_loci: Default::default(),
             explanations: Vec::new(),
         }
     }

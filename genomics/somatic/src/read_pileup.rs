@@ -359,6 +359,7 @@ mod tests {
                 changes: vec![finding.clone()],
                 diagonals: [None; 2],
                 family_alleles: Vec::new(),
+                other_loci: Default::default(),
                 explanations: Vec::new(),
                 seq,
             };

@@ -10,6 +10,7 @@ use crate::candidate_kmer::KmerDepths;
 use crate::element_from_junctions::ElementSource;
 use crate::event::EventClass;
 use crate::genotype::{AlleleSupport, Filter, GenotypingResult, TumourSupport};
+use crate::other_loci::OtherLocus;
 use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
@@ -64,6 +65,7 @@ const ALT_AND_INFO_LINES: &str = concat!(
     "##INFO=<ID=CVAF,Number=1,Type=Float,Description=\"Fraction of molecules of the normal (control) with the tumour allele\">\n",
     "##INFO=<ID=POPAF,Number=A,Type=Float,Description=\"Negative log10 of the allele's frequency among the known variants\">\n",
     "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Number of normals of the panel that have at least half of the k-mers of the change\">\n",
+    "##INFO=<ID=PARALOGS,Number=.,Type=String,Description=\"Other loci of the reference that the contig resembles, at most three, best first: sequence:first-last:strand:identity\">\n",
 );
 
 /// The `##INFO` lines of calls with several tumours, with screened sequences and with genes.
@@ -316,6 +318,10 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
     if let Some((name, place)) = &record.screen {
         let _ = write!(info, ";SCREEN={name}:{place}");
     }
+    if !record.other_loci.best.is_empty() {
+        let loci: Vec<String> = record.other_loci.best.iter().map(|locus| format_other_locus(locus, genome)).collect();
+        let _ = write!(info, ";PARALOGS={}", loci.join(","));
+    }
     for KnownInfoValue { id, value } in &record.known_info {
         let _ = if value.is_empty() { write!(info, ";{id}") } else { write!(info, ";{id}={value}") };
     }
@@ -328,6 +334,27 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
         }
     }
     info
+}
+
+/// Formats another locus of the contig as a value of PARALOGS.
+fn format_other_locus(locus: &OtherLocus, genome: &Reference) -> String {
+    let OtherLocus { chrom, range, forward, .. } = locus;
+    let (name, strand) = (encode_info_value(&genome.contigs[*chrom].name), if *forward { '+' } else { '-' });
+    format!("{name}:{}-{}:{strand}:{:.3}", range.start + 1, range.end, locus.identity())
+}
+
+/// Percent-encodes the characters of a name that have a meaning in INFO (section 1.2).
+fn encode_info_value(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '%' | ';' | '=' | ',' => {
+                let _ = write!(text, "%{:02X}", u32::from(c));
+            }
+            _ => text.push(c),
+        }
+    }
+    text
 }
 
 fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralVariantFields, genome: &Reference) {
@@ -374,7 +401,7 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
         let _ = write!(info, ";SVINSSEQ={}", bases(inserted));
     }
     if let Some(ElementSource { chrom, range, forward }) = source {
-        let (name, strand) = (&genome.contigs[*chrom].name, if *forward { '+' } else { '-' });
+        let (name, strand) = (encode_info_value(&genome.contigs[*chrom].name), if *forward { '+' } else { '-' });
         let _ = write!(info, ";INSSOURCE={name}:{}-{}:{strand}", range.start + 1, range.end);
     }
 }

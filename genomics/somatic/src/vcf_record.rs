@@ -11,6 +11,7 @@ use crate::element_from_junctions::{ElementSource, InsertedElement};
 use crate::event::{Event, EventClass};
 use crate::genotype::GenotypingResult;
 use crate::locus::VariantCall;
+use crate::other_loci::OtherLoci;
 
 /// One VCF record. Positions are 1-based.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +49,9 @@ pub struct VcfRecord {
     /// Name of the screened sequence from which the inserted sequence comes, and the position in that sequence; `None`
     /// if it comes from none of the screened sequences.
     pub screen: Option<(String, u64)>,
+    /// PARALOGS: other loci of the reference to which the contig aligns; empty unless a filter says that the contig or
+    /// its reads may come from another locus.
+    pub other_loci: OtherLoci,
     /// Fields of known variants (`--known-info`) for a small variant that their file lists, in the order of the options.
     pub known_info: Vec<KnownInfoValue>,
     /// Genes and consequences; `None` without a GFF3 file.
@@ -264,6 +268,7 @@ impl RecordBuilder<'_> {
             panel: call.panel_normals,
             phase_set: self.event_calls.phase_set.map(|first| first + 1),
             screen: None,
+            other_loci: OtherLoci::default(),
             known_info: Vec::new(),
             annotation: None,
         }

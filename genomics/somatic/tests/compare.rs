@@ -548,3 +548,27 @@ fn contigs_across_the_origin_of_a_circular_sequence_have_only_their_own_changes(
     let [right, left] = ends(&found[0]);
     assert_eq!(length - left + right, 51);
 }
+
+#[test]
+fn the_other_copies_of_a_sequence_are_listed() {
+    let mut rng = Rng(47);
+    let copy = rng.sequence(400);
+    // Another copy with a substitution in every 40th base, on the reverse strand of the second sequence.
+    let mut other = copy.clone();
+    (20..400).step_by(40).for_each(|at| other[at] = rng.another(copy[at]));
+    let [first, second] = [copy.clone(), reverse_complement(&other)]
+        .map(|inside| [rng.sequence(3_000), inside, rng.sequence(3_000)].concat());
+    let known = canonical(&[&first, &second]);
+    let sequences = [("one", first), ("two", second)].map(|(name, seq)| fasta::Contig { name: name.into(), seq });
+    let genome = Reference::from_contigs(sequences.into());
+    let changed = replaced(&copy, 200, 1, &[rng.another(copy[200])]);
+    for seq in [changed.clone(), reverse_complement(&changed)] {
+        let contig = contig(seq, &known);
+        let aligned = align_contig(&contig, &hits(&contig.seq, &genome), &genome);
+        assert_eq!(aligned.other_loci.num_found, 1);
+        let [locus] = &aligned.other_loci.best[..] else { panic!("{:?}", aligned.other_loci) };
+        assert_eq!((locus.chrom, locus.range.clone(), locus.forward), (1, 3_000..3_400, false));
+        assert_eq!((locus.matching_bases, locus.alignment_columns), (389, 400));
+    }
+    assert_eq!(compared(&chrom(0)[500..900], false).other_loci, Default::default());
+}

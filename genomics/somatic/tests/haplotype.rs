@@ -58,6 +58,7 @@ fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
         changes: edits.iter().zip(&ranges).map(finding).collect(),
         diagonals: [Some((0, 0)); 2],
         family_alleles: Vec::new(),
+        other_loci: Default::default(),
         explanations: Vec::new(),
         seq,
     }
@@ -223,6 +224,7 @@ fn a_junction_can_be_left_on_either_side() {
         changes: vec![snv, junction],
         diagonals: [None; 2],
         family_alleles: Vec::new(),
+        other_loci: Default::default(),
         explanations: Vec::new(),
         seq,
     };

@@ -15,10 +15,11 @@ use genuma_somatic::genotype::{
 };
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
+use genuma_somatic::other_loci::{OtherLoci, OtherLocus};
 use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::vcf::{VcfHeaderContent, format_vcf_header, format_vcf_record};
-use genuma_somatic::vcf_record::build_vcf_records;
+use genuma_somatic::vcf_record::{VcfRecord, build_vcf_records};
 
 const L: RetainedSide = RetainedSide::Left;
 const R: RetainedSide = RetainedSide::Right;
@@ -200,6 +201,31 @@ fn an_inserted_element_is_one_record_with_its_copy() {
     let inserted_element = InsertedElement::from_junctions(&first, &last, &genome);
     let insertion = Event { inserted_element, ..event(EventClass::Ins, [first, last]) };
     assert_eq!(texts(&[insertion], &genome), [expected]);
+}
+
+#[test]
+fn other_loci_of_a_contig_have_names_without_special_characters() {
+    let genome = reference(&[("chr1", b"ACGTACGTAC"), ("a;b=c,d%:1", &b"ACGT".repeat(100))]);
+    let locus = |chrom, start, forward, matching_bases| OtherLocus {
+        chrom,
+        range: start..start + 7,
+        forward,
+        matching_bases,
+        alignment_columns: 8,
+    };
+    let mut divergent = event(EventClass::Snv, [allele(2, b"G", b"T")]);
+    divergent.calls[0].genotype.filters = BTreeSet::from([Filter::Divergent]);
+    let [record] = &build_vcf_records(&[divergent], &genome)[..] else { panic!("one record") };
+    let best = vec![locus(1, 100, false, 7), locus(0, 3, true, 6)];
+    let record = VcfRecord { other_loci: OtherLoci { best, num_found: 9 }, ..record.clone() };
+    assert_eq!(
+        format_vcf_record(&record, &genome, true),
+        format!(
+            "chr1\t3\tg1\tG\tT\t87.7\tdivergent\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50;TDP=20;TVAF=0.250;CDP=30;CVAF=0.000;PARALOGS=a%3Bb%3Dc%2Cd%25:1:101-107:-:0.875,chr1:4-10:+:0.750\t{SAMPLES}"
+        )
+    );
+    let declaration = "##INFO=<ID=PARALOGS,Number=.,Type=String,Description=\"Other loci of the reference that the contig resembles, at most three, best first: sequence:first-last:strand:identity\">\n";
+    assert!(header(&genome, &SampleNames::default(), false).contains(declaration));
 }
 
 /// The rearrangement of section 5.4 of the specification: sequences 2, 13 and 17 with known bases at its breakends.

@@ -274,6 +274,7 @@ fn finished(on_reference: bool) -> FinishedCall {
         changes: vec![finding],
         diagonals: [None; 2],
         family_alleles: Vec::new(),
+        other_loci: Default::default(),
         explanations: Vec::new(),
     };
     let pair = |i: u8| {

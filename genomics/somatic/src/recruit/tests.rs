@@ -33,6 +33,7 @@ fn contig(genome: &[u8], from: usize) -> AlignedContig {
         }],
         diagonals: [None; 2],
         family_alleles: Vec::new(),
+        other_loci: Default::default(),
         explanations: Vec::new(),
         seq,
     }
