@@ -20,6 +20,7 @@ use genuma_somatic::read_placement::PlacedRead;
 use genuma_somatic::recruit::RecruitedPair;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::screen_hits::ScreenHit;
+use genuma_somatic::sequence_families::group_calls_by_sequence_family;
 use genuma_somatic::sequencing_errors::ErrorModel;
 use genuma_somatic::target_gaps::TargetGap;
 use genuma_somatic::vcf_record::{self, VcfRecord};
@@ -88,6 +89,7 @@ pub(crate) fn build_call_summary(
         sample_summary: finished.sample_summaries.first().cloned().unwrap_or_default(),
         other_tumours: other_tumours(finished),
         screened_calls: findings.screened_calls,
+        sequence_families: group_calls_by_sequence_family(records, &finished.genome),
         ledger: finished.ledger.clone(),
         errors: finished.errors.estimated_rates.clone(),
         genotype_mismatch_rate: finished.genotype_mismatch_share,

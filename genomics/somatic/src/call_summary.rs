@@ -17,6 +17,7 @@ use crate::resources::Resources;
 use crate::result_warnings::ResultWarning;
 use crate::sample_summary::SampleSummary;
 use crate::screen_hits::ScreenHit;
+use crate::sequence_families::SequenceFamily;
 use crate::sequencing_errors::EstimatedErrorRates;
 use crate::target_depth::CallTargetSummary;
 use crate::target_gaps::TargetGap;
@@ -90,6 +91,9 @@ pub struct CallSummary {
     pub other_tumours: Vec<AdditionalTumourSummary>,
     /// Calls whose inserted sequence comes from a screened sequence, for example of a virus.
     pub screened_calls: Vec<ScreenHit>,
+    /// Filtered calls grouped by sequence family: calls whose contigs or reads come from another copy of a sequence. The
+    /// families with most calls are first.
+    pub sequence_families: Vec<SequenceFamily>,
     /// Number of items that each stage produced and skipped, with reasons.
     #[serde(rename = "stages")]
     pub ledger: Ledger,
@@ -144,6 +148,7 @@ impl CallSummary {
             sample_summary: other.sample_summary.clone(),
             other_tumours: Vec::new(),
             screened_calls: Vec::new(),
+            sequence_families: Vec::new(),
             ledger: Ledger::default(),
             errors: self.errors.clone(),
             genotype_mismatch_rate: self.genotype_mismatch_rate,

@@ -6,6 +6,7 @@ mod copy_number_chart;
 mod errors;
 mod sample_section;
 mod sample_charts;
+mod sequence_families;
 mod signature_table;
 mod target_gaps;
 #[cfg(test)]
@@ -50,6 +51,8 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "verdict" => sample_section::render_verdicts_and_problems(outcome),
         "findings" => sample_section::render_all_findings(outcome),
         "facts" => sample_section::sample_fact_rows(outcome),
+        "families" => sequence_families::sequence_family_section(outcome),
+        "familiesLink" => sequence_families::link_to_section(outcome).to_owned(),
         "samples" => sample_charts::sample_charts(outcome),
         "profile" => copy_number_chart::copy_number_profile_figure(outcome),
         "spectrum" => sample_charts::mutational_spectrum_figure(outcome),

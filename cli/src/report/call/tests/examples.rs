@@ -123,6 +123,7 @@ pub(crate) fn example_summary(calls: Vec<ReportedEvent>) -> CallSummary {
         sample_summary: Default::default(),
         other_tumours: Vec::new(),
         screened_calls: Vec::new(),
+        sequence_families: Vec::new(),
         ledger: Ledger::default(),
         errors: learned(),
         genotype_mismatch_rate: None,
