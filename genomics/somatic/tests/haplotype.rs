@@ -285,6 +285,7 @@ fn a_copied_sequence_is_also_compared_at_the_place_from_which_it_was_copied() {
         changes: vec![first, second],
         diagonals: [None; 2],
         family_alleles: Vec::new(),
+        other_loci: Default::default(),
         explanations: Vec::new(),
         seq,
     };
