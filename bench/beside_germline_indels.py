@@ -7,7 +7,7 @@ to 10 bp, on the haplotype of the indel in half of the heterozygous places. Germ
 fragments of 350 ± 60 bp and 0.3 % wrong bases, at 60x and 30x; the purity is 0.6.
 
 A change may be written in several ways, so sequences are compared: the calls that pass within 30 bp of a place are applied to the reference,
-and to the reference with the germline indel. The place is found if the result is the sequence with the somatic change, and wrong if there are
+and to the reference with the germline indel, however that is written. The place is found if the result is the sequence with the somatic change, and wrong if there are
 calls with another result. Calls elsewhere are false. Mutect2 runs with FilterMutectCalls. freebayes calls both samples at once; its calls
 count with QUAL >= 20, three reads in the tumour and none in the normal.
 
@@ -88,6 +88,20 @@ def apply(sequence, changes, start=0):
             out.append(alternative[1:])
         at = position + len(reference)
     return "".join(out) + sequence[at - start :]
+
+
+def equivalent_changes(sequence, change, start):
+    """All ways to write a change of `sequence`, whose first base has position `start`."""
+    position, reference, alternative = change
+    length = len(alternative) - len(reference)
+    changed = apply(sequence, [change], start)
+    ways = [change]
+    for at in range(max(start, position - WINDOW_BP), position + WINDOW_BP):
+        first = sequence[at - start : at - start + 1 + max(-length, 0)]
+        other = (at, first, changed[at - start : at - start + 1 + max(length, 0)])
+        if length != 0 and other != change and other[1][0] == other[2][0] and apply(sequence, [other], start) == changed:
+            ways.append(other)
+    return ways
 
 
 def haplotypes(rng, sequence, places):
@@ -182,9 +196,10 @@ def score(contigs, places, calls):
             continue
         start = position - 3 * WINDOW_BP
         window = sequence[start : position + 3 * WINDOW_BP]
-        made = [apply(window, [call[1:] for call in near], start), apply(window, [place.germline, *(call[1:] for call in near)], start)]
+        own = [call[1:] for call in near]
         right = [apply(window, [place.somatic], start), apply(window, [place.germline, place.somatic], start)]
-        is_found = made[0] is not None and made[0] in right or made[1] is not None and made[1] == right[1]
+        with_germline = (apply(window, [germline, *own], start) for germline in equivalent_changes(window, place.germline, start))
+        is_found = apply(window, own, start) in right or right[1] in with_germline
         counts[place.kind, "found" if is_found else "wrong"] += 1
     return counts, len(calls - used)
 

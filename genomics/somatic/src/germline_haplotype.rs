@@ -250,8 +250,10 @@ pub(crate) fn split_off_germline_changes(
     let [(chrom, first), (other_chrom, last)] = [contig.diagonals[0]?, contig.diagonals[1]?];
     let normal = normal_sequences::assemble_normal_haplotype_of_contig(contig, &locus.reads, pairs);
     let ([haplotype], [left, right]) = (&normal.seqs[..], &normal.flanks[..]) else { return None };
-    let range = left.query.0..right.query.1;
-    let haplotype = haplotype.get(left.start..right.start + right.query.1 - right.query.0)?;
+    // Beyond the assembled bases the contig continues as the genome does, even where the haplotype has germline variants.
+    let range = left.query.0.max(contig.assembled.start)..right.query.1.min(contig.assembled.end);
+    let first_base = left.start + range.start - left.query.0;
+    let haplotype = haplotype.get(first_base..(right.start + range.end).checked_sub(right.query.0)?)?;
     let chrom_seq = &genome.contigs.get(chrom)?.seq;
     let margin = WINDOW_MARGIN_BASES as i64;
     let start = usize::try_from((range.start as i64 + first - margin).max(0)).ok()?;
