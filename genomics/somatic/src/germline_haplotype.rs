@@ -240,7 +240,8 @@ impl GermlineHaplotype<'_> {
 /// Splits the changes of a locus's contig into germline variants and somatic changes of the normal's haplotype. Returns
 /// both in the order of the contig, as far as candidate k-mers cover them, and the explanation with its cost. `None` if
 /// the normal's reads do not show a single haplotype along the contig, if this haplotype is that of the genome, or if
-/// the changes found before explain the contig as well or better.
+/// the changes found before explain the contig better. Deletions of different lengths have equal costs; then the normal's
+/// reads decide.
 pub(crate) fn split_off_germline_changes(
     locus: &Locus,
     pairs: &[RecruitedPair],
@@ -278,7 +279,7 @@ pub(crate) fn split_off_germline_changes(
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
     // docs/model/event.md (5)
     let explanation = explain(&somatic);
-    if somatic.iter().all(is_known) || explanation.cost >= explain(&contig.changes).cost {
+    if somatic.iter().all(is_known) || explanation.cost > explain(&contig.changes).cost {
         return None;
     }
     let mut changes = [somatic, germline].concat();

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use crate::affine_alignment;
 use crate::aligned_contig::{AlignedContig, ContigChange};
 use crate::change::{self, Change};
 
@@ -96,24 +97,28 @@ pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) 
     Some(Haplotype { seq: rival.seq.clone(), has_change: has, shifts, equal_outside: None })
 }
 
-/// Number of bases on each side of a substitution that the normal's other haplotype must share with the contig to have
-/// the substitution too. Chosen: 17 bases hardly ever occur twice on a haplotype by chance.
-const SHARED_SUBSTITUTION_MARGIN_BASES: usize = 8;
+/// Number of bases beside a haplotype's own bases that are aligned too, and number of further bases of the sequence with
+/// which they are aligned.
+const ALIGNED_MARGIN_BASES: usize = 30;
 
-/// The contig with the bases `other` of the normal's other haplotype instead of the bases `range`. The other haplotype
-/// lacks the contig's changes, except germline substitutions that both haplotypes have.
-pub(crate) fn other_haplotype_of_normal(contig: &AlignedContig, range: &Range<usize>, other: &[u8]) -> Haplotype {
-    let seq = [&contig.seq[..range.start], other, &contig.seq[range.end..]].concat();
-    let has_change = |f: &ContigChange| {
-        let at = &f.contig_range;
-        let is_shared = || {
-            let margin = SHARED_SUBSTITUTION_MARGIN_BASES;
-            let window = &contig.seq[at.start.saturating_sub(margin)..(at.end + margin).min(contig.seq.len())];
-            change::is_substitution(&f.change) && seq.windows(window.len()).any(|bases| bases == window)
-        };
-        (range.start <= at.start && at.end <= range.end).then(is_shared)
+/// A haplotype of the normal: the contig with the bases `bases` instead of `range`. It has a change of the contig if it
+/// aligns better with the contig than with the contig without this change.
+pub(crate) fn haplotype_of_normal(contig: &AlignedContig, range: &Range<usize>, bases: &[u8]) -> Haplotype {
+    let margin = ALIGNED_MARGIN_BASES;
+    let seq = [&contig.seq[..range.start], bases, &contig.seq[range.end..]].concat();
+    let own = &seq[range.start.saturating_sub(margin)..(range.start + bases.len() + margin).min(seq.len())];
+    let score = |with: &[u8], end: usize| {
+        let end = (end + 2 * margin).min(with.len());
+        affine_alignment::align_whole_query(own, &with[range.start.saturating_sub(2 * margin).min(end)..end]).score
     };
-    let mut shifts = vec![0, other.len() as i32 - range.len() as i32];
+    let with_changes = score(&contig.seq, range.end);
+    let has_change = |f: &ContigChange| {
+        let is_inside = range.start <= f.contig_range.start && f.contig_range.end <= range.end;
+        let end = usize::try_from(range.end as i32 + f.right_shift).ok().filter(|_| is_inside)?;
+        let without = score(&f.left_normal, end);
+        (with_changes != without).then_some(with_changes > without)
+    };
+    let mut shifts = vec![0, bases.len() as i32 - range.len() as i32];
     shifts.sort_unstable();
     shifts.dedup();
     Haplotype { has_change: contig.changes.iter().map(has_change).collect(), seq, shifts, equal_outside: None }
@@ -281,4 +286,58 @@ fn build_haplotype(
     shifts.sort_unstable();
     shifts.dedup();
     Haplotype { seq, has_change: has, shifts, equal_outside: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::Contig;
+
+    /// The change of `seq` in which the bases `normal` were replaced by the bases `range`.
+    fn small_change(seq: &[u8], range: Range<usize>, normal: &[u8]) -> ContigChange {
+        let without = [&seq[..range.start], normal, &seq[range.end..]].concat();
+        ContigChange {
+            change: Change::Allele {
+                chrom: 0,
+                pos: range.start,
+                reference: normal.to_vec(),
+                alternative: seq[range.clone()].to_vec(),
+            },
+            right_shift: normal.len() as i32 - range.len() as i32,
+            contig_range: range,
+            left_normal: without.clone(),
+            right_normal: without,
+            mapq: 60,
+        }
+    }
+
+    #[test]
+    fn a_haplotype_of_the_normal_has_the_changes_that_make_it_more_alike() {
+        let left = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGGCATCATGGATTCCGTAACTGATCGGA".repeat(2);
+        let right = b"ACATCTGACTGTAGATCGTGCTCCATTAGACCAGTTGCCATTGACCTGGATCAAGCTTCA".repeat(2);
+        // The contig has a somatic insertion of CT, and a germline substitution of C by G that both haplotypes have.
+        let (genome, middle) = (b"ATCCAAGTCTGACAGT", b"ATCCAAGTCCTTGAGAGT");
+        let seq = [&left[..], middle, &right].concat();
+        let at = left.len();
+        let changes = vec![small_change(&seq, at + 9..at + 11, b""), small_change(&seq, at + 14..at + 15, b"C")];
+        let unplaced = Contig {
+            novel: vec![true; seq.len()],
+            quality_sums: vec![40; seq.len()],
+            seq,
+            reads: Vec::new(),
+            outer_mates: Default::default(),
+        };
+        let contig = AlignedContig { changes, ..AlignedContig::from_unplaced_contig(&unplaced) };
+        let of_normal = |bases: &[u8]| haplotype_of_normal(&contig, &(at..at + middle.len()), bases);
+        // The other haplotype has a germline insertion of AG instead.
+        let other = of_normal(b"ATAGCCAAGTCTGAGAGT");
+        assert_eq!(other.has_change, [Some(false), Some(true)]);
+        assert_eq!(other.seq, [&left[..], b"ATAGCCAAGTCTGAGAGT", &right].concat());
+        assert_eq!(other.shifts, [0]);
+        assert_eq!(of_normal(genome).has_change, [Some(false); 2]);
+        assert_eq!(of_normal(genome).shifts, [-2, 0]);
+        // A change outside of the replaced bases is not covered.
+        let outside = haplotype_of_normal(&contig, &(at..at + 13), b"ATCCAAGTCTG");
+        assert_eq!(outside.has_change, [Some(false), None]);
+    }
 }

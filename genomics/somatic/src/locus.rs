@@ -173,7 +173,7 @@ impl Locus {
     }
 
     /// Computes the evidence of all reads of the locus. They are compared with the haplotypes of this locus and of its
-    /// rivals among `loci`, and with the other haplotype of the normal.
+    /// rivals among `loci`, and with both haplotypes of a heterozygous normal.
     pub fn compute_locus_evidence<'a>(
         &'a self,
         loci: &[Locus],
@@ -181,23 +181,25 @@ impl Locus {
         errors: &'a ErrorModel,
     ) -> LocusEvidence<'a> {
         let mut haplotypes = self.haplotypes_of_contig_and_rivals(loci);
-        if let Some(other) = self.other_haplotype_of_normal(pairs)
-            && haplotypes.iter().all(|haplotype| haplotype.seq != other.seq)
-        {
-            haplotypes.push(other);
+        for of_normal in self.haplotypes_of_heterozygous_normal(pairs) {
+            if haplotypes.iter().all(|known| known.seq != of_normal.seq) {
+                haplotypes.push(of_normal);
+            }
         }
         LocusEvidence::from_placed_reads(&self.contig, haplotypes.into(), &self.reads, pairs, errors)
     }
 
-    /// The haplotype of the normal on which the contig's changes did not arise, if they are small and reads of the normal
-    /// show that haplotype.
-    fn other_haplotype_of_normal(&self, pairs: &[RecruitedPair]) -> Option<Haplotype> {
+    /// The haplotypes that reads of the normal show if it is heterozygous and the contig's changes are small.
+    fn haplotypes_of_heterozygous_normal(&self, pairs: &[RecruitedPair]) -> Vec<Haplotype> {
         let changes = &self.contig.changes;
         if changes.is_empty() || !changes.iter().all(|f| matches!(f.change, Change::Allele { .. })) {
-            return None;
+            return Vec::new();
         }
-        let (range, bases) = normal_sequences::assemble_other_haplotype(&self.contig, &self.reads, pairs)?;
-        Some(haplotype::other_haplotype_of_normal(&self.contig, &range, &bases))
+        let found = normal_sequences::assemble_heterozygous_haplotypes(&self.contig, &self.reads, pairs);
+        found.map_or(Vec::new(), |(range, haplotypes)| {
+            let of_bases = |bases: &Vec<u8>| haplotype::haplotype_of_normal(&self.contig, &range, bases);
+            haplotypes.iter().map(of_bases).collect()
+        })
     }
 
     /// The haplotypes with which the reads of the locus are compared: those of its contig and of its rivals among

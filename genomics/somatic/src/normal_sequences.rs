@@ -76,38 +76,44 @@ pub(crate) fn assemble_normal_haplotype_of_contig(
     stack_and_join(contig, reads, pairs, StackedReads::LongestAgreement).clamp_flanks()
 }
 
-/// The bases of the normal's other haplotype, on which the contig's changes did not arise, instead of a range of the
-/// contig around them: that range and the bases. `None` if fewer than three reads of the normal disagree with the contig
-/// nearer to a flank than others, or if their sequence does not reach the other flank.
-pub(crate) fn assemble_other_haplotype(
+/// The bases of the normal's haplotypes instead of a range of the contig around its changes: that range and, for each
+/// haplotype, the bases. Empty unless at least three reads of the normal disagree with the contig nearer to a flank than
+/// at least three others, which means that the normal is heterozygous there. Sequences that do not reach the other flank
+/// are left out.
+pub(crate) fn assemble_heterozygous_haplotypes(
     contig: &AlignedContig,
     reads: &[PlacedRead],
     pairs: &[RecruitedPair],
-) -> Option<(Range<usize>, Vec<u8>)> {
+) -> Option<(Range<usize>, Vec<Vec<u8>>)> {
     let range = range_around_changes(contig)?;
     let reads = oriented_normal_reads(reads, pairs);
     let (seq, len) = (&contig.seq, contig.seq.len());
-    let consensus = |flank: Range<usize>, edge: usize| {
-        let (stack, _) = stack_reads(seq, flank, &reads, StackedReads::EarlierDisagreement)?;
+    let consensus = |flank: &Range<usize>, edge: usize, stacked| {
+        let (stack, _) = stack_reads(seq, flank.clone(), &reads, stacked)?;
         Some(stack.trusted_consensus_around(edge as i32))
     };
     let index = |contig_pos: usize, start: i32| usize::try_from(contig_pos as i32 - start).ok();
-    let from_left = || {
-        let (start, bases) = consensus(0..range.start, range.start)?;
+    let after_left_flank = |(start, bases): (i32, Vec<u8>)| {
         let inside = bases.get(index(range.start, start)?..)?;
         let right_flank = seq.get(range.end..range.end + BRIDGE_BP)?;
         let end = inside.windows(BRIDGE_BP).position(|bases| bases == right_flank)?;
         Some(inside[..end].to_vec())
     };
-    let from_right = || {
-        let (start, bases) = consensus(range.end..len, range.end)?;
+    let before_right_flank = |(start, bases): (i32, Vec<u8>)| {
         let inside = bases.get(..index(range.end, start)?)?;
         let left_flank = seq.get(range.start.checked_sub(BRIDGE_BP)?..range.start)?;
         let begin = inside.windows(BRIDGE_BP).rposition(|bases| bases == left_flank)? + BRIDGE_BP;
         Some(inside[begin..].to_vec())
     };
-    let bases = from_left().or_else(from_right)?;
-    Some((range, bases))
+    let mut haplotypes = Vec::new();
+    for (flank, edge, is_left) in [(0..range.start, range.start, true), (range.end..len, range.end, false)] {
+        let Some(earlier) = consensus(&flank, edge, StackedReads::EarlierDisagreement) else { continue };
+        for stack in [Some(earlier), consensus(&flank, edge, StackedReads::LongestAgreement)].into_iter().flatten() {
+            let bases = if is_left { after_left_flank(stack) } else { before_right_flank(stack) };
+            haplotypes.extend(bases);
+        }
+    }
+    Some((range, haplotypes))
 }
 
 /// Which of the reads that agree with a flank are stacked.
@@ -362,8 +368,10 @@ mod tests {
         };
         assert_eq!(stacked(0..80, StackedReads::LongestAgreement), (own[90], 5));
         assert_eq!(stacked(0..80, StackedReads::All), (differing[90], 0));
+        assert_eq!(stacked(0..80, StackedReads::EarlierDisagreement), (differing[90], 4));
         // From the right both disagree with the contig at its change.
         assert_eq!(stacked(120..200, StackedReads::LongestAgreement).1, 0);
+        assert!(stack_reads(&contig, 120..200, &reads, StackedReads::EarlierDisagreement).is_none());
     }
 
     #[test]
