@@ -4,6 +4,7 @@
 //! stack is one normal sequence. If one of these sequences contains the other flank, both are joined to one sequence,
 //! and the change is small. Otherwise the flanks belong to two loci of the normal's genome that the contig joins.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use genuma_align::{CigarKind, CigarOp, Hit, Strand};
@@ -138,14 +139,12 @@ fn range_around_changes(contig: &AlignedContig) -> Option<Range<usize>> {
 }
 
 /// The reads of the normal in the orientation of the contig, with their candidate offsets.
-fn oriented_normal_reads(reads: &[PlacedRead], pairs: &[RecruitedPair]) -> Vec<(Vec<i32>, OwnedRead)> {
+fn oriented_normal_reads<'a>(
+    reads: &'a [PlacedRead],
+    pairs: &'a [RecruitedPair],
+) -> Vec<(&'a [i32], Cow<'a, OwnedRead>)> {
     let of_normal = reads.iter().filter(|r| pairs[r.pair as usize].sample == NORMAL_SAMPLE);
-    let with_offsets = |r: &PlacedRead| {
-        let mut at = r.offsets.to_vec();
-        at.dedup();
-        (at, r.oriented_read(pairs).into_owned())
-    };
-    of_normal.map(with_offsets).collect()
+    of_normal.map(|r| (&r.offsets[..], r.oriented_read(pairs))).collect()
 }
 
 fn stack_and_join(
@@ -234,19 +233,21 @@ fn join_sequences(
 fn stack_reads(
     contig: &[u8],
     flank: Range<usize>,
-    reads: &[(Vec<i32>, OwnedRead)],
+    reads: &[(&[i32], Cow<'_, OwnedRead>)],
     stacked: StackedReads,
 ) -> Option<(GaplessStack, usize)> {
-    let mut columns: Vec<(i32, OwnedRead)> = Vec::new();
+    let mut columns: Vec<(i32, &OwnedRead)> = Vec::new();
     for (offsets, read) in reads {
-        let fitting = offsets.iter().copied().find(|&at| {
+        // Unused offsets repeat the first.
+        let other_offsets = offsets[1..].iter().filter(|&&at| at != offsets[0]);
+        let fitting = offsets[..1].iter().chain(other_offsets).copied().find(|&at| {
             let from = (flank.start as i32).max(at);
             let to = (flank.end as i32).min(at + read.seq.len() as i32);
             let differing = (from..to).filter(|&c| differs_from_contig(contig, c, at, read)).count();
             to - from >= MIN_FLANK_BASES as i32 && differing * 15 <= (to - from) as usize
         });
         if let Some(at) = fitting {
-            columns.push((at, read.clone()));
+            columns.push((at, read));
         }
     }
     if columns.len() < MIN_STACKED_READS {
@@ -267,7 +268,7 @@ fn stack_reads(
             return None;
         }
     }
-    let stack = GaplessStack::sum_votes_of_reads(columns.iter().map(|(at, read)| (*at, read)));
+    let stack = GaplessStack::sum_votes_of_reads(columns.iter().copied());
     Some((stack, num_fitting - columns.len()))
 }
 
@@ -359,7 +360,7 @@ mod tests {
         own[100] = other(own[100]);
         let mut differing = own.clone();
         differing[90] = other(differing[90]);
-        let read = |seq: &[u8]| (vec![0], OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] });
+        let read = |seq: &[u8]| (&[0][..], Cow::Owned(OwnedRead { seq: seq.to_vec(), qual: vec![30; seq.len()] }));
         let mut reads: Vec<_> = (0..4).map(|_| read(&own)).collect();
         reads.extend((0..5).map(|_| read(&differing)));
         let stacked = |flank, which| {
