@@ -6,10 +6,9 @@ use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::molecule_vote::MoleculeVote;
 use crate::slippage::SlippageRate;
 
-/// Range in which a product of likelihoods is multiplied further before its logarithm is taken: far from the limits of
-/// floating-point numbers.
+/// A product of likelihoods is multiplied further while it lies between this number and its reciprocal: far from the
+/// limits of floating-point numbers.
 const MIN_PRODUCT: f64 = 1e-100;
-const MAX_PRODUCT: f64 = 1e100;
 
 /// Likelihood ratios of the molecules of a sample for an allele. Molecules with the same ratio are counted together:
 /// most have the largest or the smallest possible ratio, so that a deep sample has few different ones.
@@ -46,7 +45,7 @@ impl MoleculeCountsByLikelihoodRatio {
             }
             // The logarithm of a product of many likelihoods is one logarithm instead of many.
             product *= likelihood(ratio);
-            if !(MIN_PRODUCT..MAX_PRODUCT).contains(&product) {
+            if !(MIN_PRODUCT..1.0 / MIN_PRODUCT).contains(&product) {
                 sum += f64::ln(product);
                 product = 1.0;
             }
