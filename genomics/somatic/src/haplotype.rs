@@ -101,22 +101,31 @@ pub fn haplotype_of_rival_contig(contig: &AlignedContig, rival: &AlignedContig) 
 /// which they are aligned.
 const ALIGNED_MARGIN_BASES: usize = 30;
 
-/// A haplotype of the normal: the contig with the bases `bases` instead of `range`. It has a change of the contig if it
-/// aligns better with the contig than with the contig without this change.
+/// Minimum share (numerator, denominator) of the alignment score that the contig loses without a change, which a
+/// haplotype with this change must lose too. Chosen: next to another indel of the same length a haplotype without the
+/// change loses about half, because substitutions can take the place of both indels.
+const MIN_LOST_SCORE_SHARE: [i32; 2] = [3, 4];
+
+/// A haplotype of the normal: the contig with the bases `bases` instead of `range`. It has a change of the contig if its
+/// alignment loses nearly as much score without this change as that of the contig itself.
 pub(crate) fn haplotype_of_normal(contig: &AlignedContig, range: &Range<usize>, bases: &[u8]) -> Haplotype {
     let margin = ALIGNED_MARGIN_BASES;
     let seq = [&contig.seq[..range.start], bases, &contig.seq[range.end..]].concat();
-    let own = &seq[range.start.saturating_sub(margin)..(range.start + bases.len() + margin).min(seq.len())];
-    let score = |with: &[u8], end: usize| {
-        let end = (end + 2 * margin).min(with.len());
-        affine_alignment::align_whole_query(own, &with[range.start.saturating_sub(2 * margin).min(end)..end]).score
-    };
-    let with_changes = score(&contig.seq, range.end);
+    fn around(seq: &[u8], range: Range<usize>, margin: usize) -> &[u8] {
+        &seq[range.start.saturating_sub(margin)..(range.end + margin).min(seq.len())]
+    }
+    let score = |query: &[u8], target: &[u8]| affine_alignment::align_whole_query(query, target).score;
+    let own = around(&seq, range.start..range.start + bases.len(), margin);
+    let of_contig = around(&contig.seq, range.clone(), margin);
+    let contig_target = around(&contig.seq, range.clone(), 2 * margin);
+    let (own_score, contig_score) = (score(own, contig_target), score(of_contig, contig_target));
     let has_change = |f: &ContigChange| {
         let is_inside = range.start <= f.contig_range.start && f.contig_range.end <= range.end;
         let end = usize::try_from(range.end as i32 + f.right_shift).ok().filter(|_| is_inside)?;
-        let without = score(&f.left_normal, end);
-        (with_changes != without).then_some(with_changes > without)
+        let without = around(&f.left_normal, range.start..end.max(range.start), 2 * margin);
+        let [numerator, denominator] = MIN_LOST_SCORE_SHARE;
+        let lost_by_contig = contig_score - score(of_contig, without);
+        Some((own_score - score(own, without)) * denominator >= lost_by_contig * numerator)
     };
     let mut shifts = vec![0, bases.len() as i32 - range.len() as i32];
     shifts.sort_unstable();
@@ -336,6 +345,8 @@ mod tests {
         assert_eq!(other.shifts, [0]);
         assert_eq!(of_normal(genome).has_change, [Some(false); 2]);
         assert_eq!(of_normal(genome).shifts, [-2, 0]);
+        // A germline insertion of the same length next to the somatic one.
+        assert_eq!(of_normal(b"ATCCAAGAGTCTGAGAGT").has_change, [Some(false), Some(true)]);
         // A change outside of the replaced bases is not covered.
         let outside = haplotype_of_normal(&contig, &(at..at + 13), b"ATCCAAGTCTG");
         assert_eq!(outside.has_change, [Some(false), None]);
