@@ -100,7 +100,7 @@ impl AssembledContigs {
 }
 
 /// Maximum distance in bp between the seed k-mer of a contig and its other k-mers, on each side.
-const MAX_KMER_DISTANCE_BP: i32 = 1500;
+const MAX_KMER_DISTANCE_BP: i32 = 10_000;
 
 /// Maximum number of mates that are stored for each end of a contig. They suffice to distinguish the copies of a
 /// repeat.
