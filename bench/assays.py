@@ -71,6 +71,16 @@ def run_checked(command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stderr
 
 
+def call_genuma(program, folder, calls, reference, options=()):
+    """Calls the pair of samples in a folder into the folder `calls`; returns the CPU time in seconds."""
+    shutil.rmtree(calls, ignore_errors=True)
+    command = [program, "call", "-q", "-o", calls]
+    for sample in ["tumor", "normal"]:
+        command += [f"--{sample}", f"{folder}/{sample}_1.fq.gz", f"{folder}/{sample}_2.fq.gz"]
+    seconds, _ = run_checked([*command, "--reference", reference, *options])
+    return seconds
+
+
 def score_set(args, name, data):
     """Simulates, calls and evaluates one set; returns the evaluation and the CPU seconds of the call."""
     simulate_options, call_options = SETS[name]
@@ -78,14 +88,10 @@ def score_set(args, name, data):
     if not os.path.exists(os.path.join(folder, "truth.vcf")):
         run_checked([args.genuma, "bench", "simulate", "-q", *shift_seed(simulate_options, args.seed_offset), "-o", folder])
     calls = os.path.join(folder, f"calls_{args.caller}")
-    shutil.rmtree(calls, ignore_errors=True)
-    command = [args.genuma, "call", "-q", "-o", calls]
-    for sample in ["tumor", "normal"]:
-        command += [f"--{sample}", f"{folder}/{sample}_1.fq.gz", f"{folder}/{sample}_2.fq.gz"]
-    command += ["--reference", f"{folder}/genome.fa", *call_options.split()]
+    options = call_options.split()
     if os.path.exists(f"{folder}/targets.bed"):
-        command += ["--targets", f"{folder}/targets.bed"]
-    seconds, _ = run_checked(command)
+        options += ["--targets", f"{folder}/targets.bed"]
+    seconds = call_genuma(args.genuma, folder, calls, f"{folder}/genome.fa", options)
     scores = f"{calls}/scores.json"
     run_checked([args.genuma, "bench", "evaluate", f"{folder}/truth.vcf", f"{calls}/somatic.vcf.gz", "--reference", f"{folder}/genome.fa", "--json", scores])
     with open(scores) as opened:

@@ -7,9 +7,9 @@ to 10 bp, on the haplotype of the indel in half of the heterozygous places. Germ
 fragments of 350 ± 60 bp and 0.3 % wrong bases, at 60x and 30x; the purity is 0.6.
 
 A change may be written in several ways, so sequences are compared: the calls that pass within 30 bp of a place are applied to the reference,
-and to the reference with the germline indel, however that is written. The place is found if the result is the sequence with the somatic change, and wrong if there are
-calls with another result. Calls elsewhere are false. Mutect2 runs with FilterMutectCalls. freebayes calls both samples at once; its calls
-count with QUAL >= 20, three reads in the tumour and none in the normal.
+and to the reference with the germline indel, however that is written. The place is found if the result is the sequence with the somatic
+change, and wrong if there are calls with another result. Calls elsewhere are false. Mutect2 runs with FilterMutectCalls. freebayes calls
+both samples at once; its calls count with QUAL >= 20, three reads in the tumour and none in the normal.
 
 usage: bench/beside_germline_indels.py [--genuma PROGRAM]... [--seeds 1,2,3] [--genome FASTA] [--places N] [--data DIR]
 `--genuma` may be given several times. Without `--genome` the genome is random, with 42 % G and C. With one, the first places of its longest
@@ -21,12 +21,13 @@ import collections
 import gzip
 import os
 import random
-import shutil
 import sys
 import tempfile
 
 import assay_peers
-from assays import run_checked
+from assays import call_genuma
+from rare_alleles import reverse_complement
+from spiked_duplications import read_fasta
 
 SPACING_BP = 1000
 WINDOW_BP = 30
@@ -37,7 +38,6 @@ ERROR_RATE = 0.003
 MIN_FREEBAYES_QUAL, MIN_FREEBAYES_READS = 20, 3
 KINDS = ["heterozygous, same haplotype", "heterozygous, other haplotype", "homozygous"]
 COLUMNS = ["seed", "caller", "germline_indel", "places", "found", "wrong", "false_elsewhere"]
-COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
 # A place: position of the germline indel, its kind, and both changes as (position, reference, alternative) with a common first base.
 Place = collections.namedtuple("Place", "contig kind germline somatic")
@@ -131,7 +131,7 @@ def write_reads(rng, folder, sample, sources, bases):
             length = max(READ_BP, int(rng.gauss(350, 60)))
             start = rng.randint(0, len(sequence) - length)
             fragment = sequence[start : start + length]
-            mates = [fragment[:READ_BP], fragment[-READ_BP:].translate(COMPLEMENT)[::-1]]
+            mates = [fragment[:READ_BP], reverse_complement(fragment[-READ_BP:])]
             if rng.random() < 0.5:
                 mates.reverse()
             for out, mate in zip((first, second), mates):
@@ -148,14 +148,11 @@ def contigs_of(args, rng):
     needed = (args.places + 2) * SPACING_BP
     if args.genome is None:
         return {"chr1": "".join(rng.choices("ACGT", [29, 21, 21, 29], k=needed))}
-    opener = gzip.open if args.genome.endswith(".gz") else open
-    with opener(args.genome, "rt") as opened:
-        records = [record.split("\n", 1) for record in opened.read().split(">")[1:]]
     chosen = {}
-    for name, text in records:
-        sequence = max(text.replace("\n", "").upper().split("N"), key=len)[:needed]
+    for name, text in read_fasta(args.genome).items():
+        sequence = max(text.split("N"), key=len)[:needed]
         if set(sequence) <= set("ACGT") and len(sequence) >= 3 * SPACING_BP and needed > 0:
-            chosen[name.split()[0]] = sequence
+            chosen[name] = sequence
             needed -= len(sequence)
     return chosen
 
@@ -207,11 +204,7 @@ def score(contigs, places, calls):
 def genuma_calls(program, folder, number):
     """The passing small variants of a build of genuma."""
     out = f"{folder}/calls{number}"
-    shutil.rmtree(out, ignore_errors=True)
-    command = [program, "call", "-q", "--reference", f"{folder}/genome.fa", "-o", out]
-    for sample in DEPTHS:
-        command += [f"--{sample}", f"{folder}/{sample}_1.fq.gz", f"{folder}/{sample}_2.fq.gz"]
-    run_checked(command)
+    call_genuma(program, folder, out, f"{folder}/genome.fa")
     found = assay_peers.variants_of(f"{out}/somatic.vcf.gz", f"{folder}/peers/ref.fa", None)
     return [variant for variant, (filters, *_) in found.items() if filters == "PASS"]
 

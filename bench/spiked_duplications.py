@@ -65,7 +65,7 @@ Duplication = collections.namedtuple("Duplication", "contig start end")
 
 def read_fasta(path):
     contigs = {}
-    with open(path) as opened:
+    with gzip.open(path, "rt") if path.endswith(".gz") else open(path) as opened:
         for line in opened:
             if line.startswith(">"):
                 name = line[1:].split()[0]

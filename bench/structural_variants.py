@@ -34,7 +34,7 @@ import subprocess
 import tempfile
 
 from assay_peers import align
-from assays import run_checked
+from assays import call_genuma, run_checked
 
 CACHE = os.environ.get("GENUMA_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "genuma")
 VARIANTS = "--genome-length 3000000 --snvs 150 --indels 80 --svs 120 --largest-sv 50000"
@@ -228,18 +228,8 @@ def simulate(args, seed, folder):
         run_checked([args.genuma[0], "bench", "simulate", "-q", *args.simulate.split(), "--seed", str(seed), "-o", folder])
 
 
-def call_genuma(program, folder, calls):
-    """Calls with a build of genuma; returns the calls and the CPU seconds of the caller and of the alignment."""
-    shutil.rmtree(calls, ignore_errors=True)
-    command = [program, "call", "-q", "-o", calls, "--reference", f"{folder}/genome.fa"]
-    for sample in ("tumor", "normal"):
-        command += [f"--{sample}", f"{folder}/{sample}_1.fq.gz", f"{folder}/{sample}_2.fq.gz"]
-    seconds, _ = run_checked(command)
-    return f"{calls}/somatic.vcf.gz", (seconds, None)
-
-
 def call_delly(folder):
-    """Aligns the reads, unless that was done, and calls with Delly; returns the same as `call_genuma`."""
+    """Aligns the reads, unless that was done, and calls with Delly; returns the calls and the CPU seconds of the caller and of the alignment."""
     peers = f"{folder}/peers"
     os.makedirs(peers, exist_ok=True)
     reference, align_cpu = f"{peers}/ref.fa", f"{peers}/align_cpu_s"
@@ -283,7 +273,12 @@ def score_seed(args, seed, folder, versions, sums):
             print(seed, program, "not available", *[""] * (len(COLUMNS) - 3), sep="\t", flush=True)
             continue
         out = f"{folder}/scored{number}"
-        vcf, seconds = call_delly(folder) if program == "delly" else call_genuma(program, folder, f"{folder}/calls{number}")
+        if program == "delly":
+            vcf, seconds = call_delly(folder)
+        else:
+            folder_of_calls = f"{folder}/calls{number}"
+            seconds = (call_genuma(program, folder, folder_of_calls, f"{folder}/genome.fa"), None)
+            vcf = f"{folder_of_calls}/somatic.vcf.gz"
         calls = read_variants(vcf, contigs, MIN_CALL_BP)
         write_vcf(calls, contigs, lengths_bp, f"{out}.vcf.gz")
         scores = [score_by_truvari(args, truth_vcf, f"{out}.vcf.gz", out), score_junctions(truth, calls)]

@@ -167,6 +167,11 @@ impl SegmentCandidate {
     }
 }
 
+/// Whether a hit overlaps one of a contig's own segments on the reference.
+pub(crate) fn overlaps_own_locus(hit: &Hit, own: &[ContigSegment]) -> bool {
+    own.iter().any(|s| s.chrom == hit.tid && s.target.0 < hit.ref_end && hit.ref_start < s.target.1)
+}
+
 /// Selects the chain of segments that explains most of the contig, in contig order. Secondary hits are candidates too,
 /// because the second half of a contig in a repeat may be a secondary hit. If several positions explain an end of the
 /// contig almost equally well, the mates of its reads beyond this end decide. The `mapq` of each segment is computed

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Breakend, RetainedSide};
 use crate::event::EventClass;
 use crate::target_gaps::TargetGap;
-use crate::vcf_record::{AltAllele, GeneEffect, RecordGeneAnnotation, VcfRecord};
+use crate::vcf_record::{AltAllele, GeneEffect, RecordGeneAnnotation, VcfRecord, percent_encode};
 
 /// Path of a GFF3 file with genes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -277,14 +277,5 @@ fn group_by_haplotype(records: &[VcfRecord]) -> Vec<Vec<usize>> {
 
 /// Percent-encodes the characters that INFO values must not contain (section 1.2 of VCF 4.3).
 fn escape_values(values: Vec<String>) -> Vec<String> {
-    let escape = |value: String| -> String {
-        value
-            .chars()
-            .map(|c| match c {
-                ';' | '=' | ',' | ' ' | '\t' => format!("%{:02X}", u32::from(c)),
-                _ => c.to_string(),
-            })
-            .collect()
-    };
-    values.into_iter().map(escape).collect()
+    values.iter().map(|value| percent_encode(value, &[';', '=', ',', ' ', '\t'])).collect()
 }

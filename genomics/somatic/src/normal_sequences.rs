@@ -89,10 +89,6 @@ pub(crate) fn assemble_heterozygous_haplotypes(
     let range = range_around_changes(contig)?;
     let reads = oriented_normal_reads(reads, pairs);
     let (seq, len) = (&contig.seq, contig.seq.len());
-    let consensus = |flank: &Range<usize>, edge: usize, stacked| {
-        let (stack, _) = stack_reads(seq, flank.clone(), &reads, stacked)?;
-        Some(stack.trusted_consensus_around(edge as i32))
-    };
     let index = |contig_pos: usize, start: i32| usize::try_from(contig_pos as i32 - start).ok();
     let after_left_flank = |(start, bases): (i32, Vec<u8>)| {
         let inside = bases.get(index(range.start, start)?..)?;
@@ -108,10 +104,15 @@ pub(crate) fn assemble_heterozygous_haplotypes(
     };
     let mut haplotypes = Vec::new();
     for (flank, edge, is_left) in [(0..range.start, range.start, true), (range.end..len, range.end, false)] {
-        let Some(earlier) = consensus(&flank, edge, StackedReads::EarlierDisagreement) else { continue };
-        for stack in [Some(earlier), consensus(&flank, edge, StackedReads::LongestAgreement)].into_iter().flatten() {
-            let bases = if is_left { after_left_flank(stack) } else { before_right_flank(stack) };
-            haplotypes.extend(bases);
+        let Some(fitting) = select_reads_of_flank(seq, &flank, &reads) else { continue };
+        let SplitReads { farthest, earlier } = split_by_agreement(seq, &flank, fitting);
+        if earlier.len() < MIN_STACKED_READS {
+            continue;
+        }
+        for stacked in [earlier, farthest] {
+            let stack = GaplessStack::sum_votes_of_reads(stacked.iter().copied());
+            let consensus = stack.trusted_consensus_around(edge as i32);
+            haplotypes.extend(if is_left { after_left_flank(consensus) } else { before_right_flank(consensus) });
         }
     }
     Some((range, haplotypes))
@@ -123,8 +124,6 @@ enum StackedReads {
     All,
     /// Only the reads that agree with the contig farthest beyond the flank, and reads that end before they disagree.
     LongestAgreement,
-    /// Only the other reads: those that disagree with the contig nearer to the flank.
-    EarlierDisagreement,
 }
 
 /// The range of a contig that contains its changes; the bases before and after it are its flanks. `None` if the contig
@@ -227,49 +226,70 @@ fn join_sequences(
     if prefers_right { find_left_flank().or_else(find_right_flank) } else { find_right_flank() }
 }
 
+/// A read, and the contig position of its first base.
+type PositionedRead<'a> = (i32, &'a OwnedRead);
+
+/// Selects the reads that agree with a flank of the contig. `None` if fewer than three do.
+fn select_reads_of_flank<'a>(
+    contig: &[u8],
+    flank: &Range<usize>,
+    reads: &'a [(&[i32], Cow<'_, OwnedRead>)],
+) -> Option<Vec<PositionedRead<'a>>> {
+    let mut fitting: Vec<PositionedRead<'a>> = Vec::new();
+    for (offsets, read) in reads {
+        let agrees = |&at: &i32| {
+            let from = (flank.start as i32).max(at);
+            let to = (flank.end as i32).min(at + read.seq.len() as i32);
+            let differing = (from..to).filter(|&c| differs_from_contig(contig, c, at, read)).count();
+            to - from >= MIN_FLANK_BASES as i32 && differing * 15 <= (to - from) as usize
+        };
+        // Unused offsets repeat the first.
+        let other_offsets = offsets[1..].iter().filter(|&&at| at != offsets[0]);
+        if let Some(at) = offsets[..1].iter().chain(other_offsets).copied().find(agrees) {
+            fitting.push((at, read));
+        }
+    }
+    (fitting.len() >= MIN_STACKED_READS).then_some(fitting)
+}
+
+/// Reads that agree with a flank, split by how far they agree with the contig beyond it.
+struct SplitReads<'a> {
+    /// Reads that agree farthest, and reads that end before they disagree; at least three.
+    farthest: Vec<PositionedRead<'a>>,
+    /// The other reads, which disagree nearer to the flank.
+    earlier: Vec<PositionedRead<'a>>,
+}
+
+/// Splits the reads of a flank, which are at least three.
+fn split_by_agreement<'a>(contig: &[u8], flank: &Range<usize>, reads: Vec<PositionedRead<'a>>) -> SplitReads<'a> {
+    let agreements: Vec<Agreement> =
+        reads.iter().map(|(at, read)| Agreement::beyond_flank(contig, flank, *at, read)).collect();
+    let mut lengths: Vec<usize> = agreements.iter().map(|agreement| agreement.len).collect();
+    lengths.sort_unstable();
+    let longest = lengths[lengths.len() - MIN_STACKED_READS];
+    let mut split = SplitReads { farthest: Vec::new(), earlier: Vec::new() };
+    for (read, agreement) in reads.into_iter().zip(agreements) {
+        let is_farthest = agreement.reaches_read_end || agreement.len >= longest;
+        if is_farthest { &mut split.farthest } else { &mut split.earlier }.push(read);
+    }
+    split
+}
+
 /// Stacks the reads that agree with a flank of the contig. Also returns the number of reads that were left out because
 /// they disagree with the contig nearer to the flank than others. `None` if fewer than three reads agree with the
-/// flank, or if fewer than three of them are stacked.
+/// flank.
 fn stack_reads(
     contig: &[u8],
     flank: Range<usize>,
     reads: &[(&[i32], Cow<'_, OwnedRead>)],
     stacked: StackedReads,
 ) -> Option<(GaplessStack, usize)> {
-    let mut columns: Vec<(i32, &OwnedRead)> = Vec::new();
-    for (offsets, read) in reads {
-        // Unused offsets repeat the first.
-        let other_offsets = offsets[1..].iter().filter(|&&at| at != offsets[0]);
-        let fitting = offsets[..1].iter().chain(other_offsets).copied().find(|&at| {
-            let from = (flank.start as i32).max(at);
-            let to = (flank.end as i32).min(at + read.seq.len() as i32);
-            let differing = (from..to).filter(|&c| differs_from_contig(contig, c, at, read)).count();
-            to - from >= MIN_FLANK_BASES as i32 && differing * 15 <= (to - from) as usize
-        });
-        if let Some(at) = fitting {
-            columns.push((at, read));
-        }
-    }
-    if columns.len() < MIN_STACKED_READS {
-        return None;
-    }
-    let num_fitting = columns.len();
-    if stacked != StackedReads::All {
-        let agreements: Vec<Agreement> =
-            columns.iter().map(|(at, read)| Agreement::beyond_flank(contig, &flank, *at, read)).collect();
-        let mut lengths: Vec<usize> = agreements.iter().map(|agreement| agreement.len).collect();
-        lengths.sort_unstable();
-        let longest = lengths[lengths.len() - MIN_STACKED_READS];
-        let agrees_farthest = |agreement: &Agreement| agreement.reaches_read_end || agreement.len >= longest;
-        let keeps_farthest = stacked == StackedReads::LongestAgreement;
-        let mut kept = agreements.iter().map(|agreement| agrees_farthest(agreement) == keeps_farthest);
-        columns.retain(|_| kept.next().unwrap_or(false));
-        if columns.len() < MIN_STACKED_READS {
-            return None;
-        }
-    }
-    let stack = GaplessStack::sum_votes_of_reads(columns.iter().copied());
-    Some((stack, num_fitting - columns.len()))
+    let fitting = select_reads_of_flank(contig, &flank, reads)?;
+    let split = match stacked {
+        StackedReads::All => SplitReads { farthest: fitting, earlier: Vec::new() },
+        StackedReads::LongestAgreement => split_by_agreement(contig, &flank, fitting),
+    };
+    Some((GaplessStack::sum_votes_of_reads(split.farthest.iter().copied()), split.earlier.len()))
 }
 
 /// Whether a read whose first base is at contig position `at` has another base than the contig at contig position `c`,
@@ -369,10 +389,15 @@ mod tests {
         };
         assert_eq!(stacked(0..80, StackedReads::LongestAgreement), (own[90], 5));
         assert_eq!(stacked(0..80, StackedReads::All), (differing[90], 0));
-        assert_eq!(stacked(0..80, StackedReads::EarlierDisagreement), (differing[90], 4));
+        let split = |flank: Range<usize>| {
+            split_by_agreement(&contig, &flank, select_reads_of_flank(&contig, &flank, &reads).unwrap())
+        };
+        let SplitReads { farthest, earlier } = split(0..80);
+        let stack = GaplessStack::sum_votes_of_reads(earlier.iter().copied());
+        assert_eq!((stack.trusted_consensus_around(80).1[90], farthest.len()), (differing[90], 4));
         // From the right both disagree with the contig at its change.
         assert_eq!(stacked(120..200, StackedReads::LongestAgreement).1, 0);
-        assert!(stack_reads(&contig, 120..200, &reads, StackedReads::EarlierDisagreement).is_none());
+        assert!(split(120..200).earlier.is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use genuma_align::{Hit, Strand};
 use serde::{Deserialize, Serialize};
 
-use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP};
+use crate::contig_segments::{ContigSegment, MAX_JOINED_SEGMENT_DISTANCE_BP, overlaps_own_locus};
 
 /// Maximum number of other loci that are kept for a contig.
 pub const MAX_LISTED_LOCI: usize = 3;
@@ -80,11 +80,6 @@ impl OtherLoci {
             num_found: found.len() as u32,
         }
     }
-}
-
-/// Whether a hit overlaps one of the contig's own segments on the reference.
-fn overlaps_own_locus(hit: &Hit, own: &[ContigSegment]) -> bool {
-    own.iter().any(|s| s.chrom == hit.tid && s.target.0 < hit.ref_end && hit.ref_start < s.target.1)
 }
 
 /// Whether a hit aligns enough bases of one of the contig's own segments.

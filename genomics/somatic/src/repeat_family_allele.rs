@@ -8,7 +8,7 @@ use genuma_align::{CigarKind, Hit, Strand};
 use genuma_reads::dna::complement;
 use genuma_reads::fasta::Reference;
 
-use crate::contig_segments::ContigSegment;
+use crate::contig_segments::{ContigSegment, overlaps_own_locus};
 
 /// Minimum number of other members of a repeat family that must cover a change. Chosen: with only two copies, either
 /// may have the ancestral base.
@@ -88,10 +88,11 @@ pub(crate) fn find_repeat_family_alleles(
     hits: &[Hit],
     genome: &Reference,
 ) -> Vec<Range<usize>> {
-    let is_own =
-        |hit: &Hit| own.iter().any(|s| s.chrom == hit.tid && s.target.0 < hit.ref_end && hit.ref_start < s.target.1);
-    let others: Vec<FamilyMember> =
-        hits.iter().filter(|hit| !is_own(hit)).map(|hit| FamilyMember::from_hit(hit, seq, genome)).collect();
+    let others: Vec<FamilyMember> = hits
+        .iter()
+        .filter(|hit| !overlaps_own_locus(hit, own))
+        .map(|hit| FamilyMember::from_hit(hit, seq, genome))
+        .collect();
     if others.len() < MIN_FAMILY_MEMBERS {
         return Vec::new();
     }

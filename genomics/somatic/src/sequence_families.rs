@@ -9,6 +9,7 @@ use genuma_reads::fasta::Reference;
 use serde::Serialize;
 
 use crate::genotype::Filter;
+use crate::group::DisjointSets;
 use crate::locus::Locus;
 use crate::vcf_record::{AltAllele, VcfRecord};
 
@@ -79,7 +80,7 @@ struct CallLocus {
     /// Range of the reference bases (0-based).
     range: Range<usize>,
     /// Index of the call among the filtered calls.
-    call: usize,
+    call: u32,
     /// Identity of the contig and this locus if it is another locus; `None` at the call's own position.
     identity: Option<f64>,
 }
@@ -88,7 +89,7 @@ struct CallLocus {
 /// each call.
 fn list_call_loci(calls: &[Vec<&VcfRecord>]) -> Vec<CallLocus> {
     let mut loci = Vec::new();
-    for (call, records) in calls.iter().enumerate() {
+    for (call, records) in (0..).zip(calls) {
         for record in records {
             let mut add = |range| loci.push(CallLocus { chrom: record.chrom, range, call, identity: None });
             match record.alternative {
@@ -133,26 +134,6 @@ fn cluster_loci<'a>(loci: impl IntoIterator<Item = &'a CallLocus>) -> Vec<(Range
     clusters
 }
 
-/// Disjoint sets of calls (union–find). Each call has the index of another call of its set, or its own index if it
-/// represents the set.
-struct CallSets(Vec<usize>);
-
-impl CallSets {
-    /// The call that represents the set of `call`.
-    fn find_representative(&mut self, mut call: usize) -> usize {
-        while self.0[call] != call {
-            self.0[call] = self.0[self.0[call]];
-            call = self.0[call];
-        }
-        call
-    }
-
-    fn merge(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.find_representative(a), self.find_representative(b));
-        self.0[a.max(b)] = a.min(b);
-    }
-}
-
 /// Groups the filtered calls by sequence family. Two calls are in one family if a locus of one, its own position or a
 /// listed other locus, overlaps a locus of the other or is within 1 kb of it. A family needs a listed other locus or a
 /// call with the filter `divergent`. The families with most calls are first, then those at lower positions.
@@ -163,13 +144,13 @@ pub fn group_calls_by_sequence_family(records: &[VcfRecord], genome: &Reference)
     }
     let calls: Vec<Vec<&VcfRecord>> = records_of_event.into_values().collect();
     let loci = list_call_loci(&calls);
-    let mut sets = CallSets((0..calls.len()).collect());
+    let sets = DisjointSets::create_singleton_sets(calls.len());
     for (_, members) in cluster_loci(&loci) {
-        members.iter().for_each(|locus| sets.merge(members[0].call, locus.call));
+        members.iter().for_each(|locus| sets.join_sets(members[0].call, locus.call));
     }
-    let mut loci_of_family: BTreeMap<usize, Vec<&CallLocus>> = BTreeMap::new();
+    let mut loci_of_family: BTreeMap<u32, Vec<&CallLocus>> = BTreeMap::new();
     for locus in &loci {
-        loci_of_family.entry(sets.find_representative(locus.call)).or_default().push(locus);
+        loci_of_family.entry(sets.find_smallest_member(locus.call)).or_default().push(locus);
     }
     let mut families: Vec<((usize, usize), SequenceFamily)> =
         loci_of_family.into_values().filter_map(|loci| build_family(&loci, &calls, genome)).collect();
@@ -184,8 +165,8 @@ fn build_family(
     calls: &[Vec<&VcfRecord>],
     genome: &Reference,
 ) -> Option<((usize, usize), SequenceFamily)> {
-    let members: BTreeSet<usize> = loci.iter().map(|locus| locus.call).collect();
-    let first_records = || members.iter().map(|&call| calls[call][0]);
+    let members: BTreeSet<u32> = loci.iter().map(|locus| locus.call).collect();
+    let first_records = || members.iter().map(|&call| calls[call as usize][0]);
     let is_family =
         |record: &VcfRecord| !record.other_loci.best.is_empty() || record.genotype.filters.contains(&Filter::Divergent);
     if !first_records().any(is_family) {

@@ -1,6 +1,7 @@
 //! Formats records as VCF 4.3 text. Sections in comments are those of the VCF specification.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use genuma_reads::TUMOUR_SAMPLE;
 use genuma_reads::fasta::Reference;
@@ -15,7 +16,9 @@ use crate::provenance::{InputFile, Provenance, ReferenceIdentity};
 use crate::result_warnings::ResultWarning;
 use crate::sample_names::SampleNames;
 use crate::sample_summary::SampleSummary;
-use crate::vcf_record::{self, AltAllele, KnownInfoValue, RecordGeneAnnotation, StructuralVariantFields, VcfRecord};
+use crate::vcf_record::{
+    self, AltAllele, KnownInfoValue, RecordGeneAnnotation, StructuralVariantFields, VcfRecord, percent_encode,
+};
 
 /// What a VCF header contains besides the fixed lines.
 #[derive(Debug, Clone, Copy)]
@@ -336,25 +339,16 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
     info
 }
 
-/// Formats another locus of the contig as a value of PARALOGS.
-fn format_other_locus(locus: &OtherLocus, genome: &Reference) -> String {
-    let OtherLocus { chrom, range, forward, .. } = locus;
-    let (name, strand) = (encode_info_value(&genome.contigs[*chrom].name), if *forward { '+' } else { '-' });
-    format!("{name}:{}-{}:{strand}:{:.3}", range.start + 1, range.end, locus.identity())
+/// Formats a range of the reference (0-based) with a strand: sequence:first-last:strand.
+fn format_stranded_range(chrom: usize, range: &Range<usize>, is_forward: bool, genome: &Reference) -> String {
+    let name = percent_encode(&genome.contigs[chrom].name, &['%', ';', '=', ',']);
+    format!("{name}:{}-{}:{}", range.start + 1, range.end, if is_forward { '+' } else { '-' })
 }
 
-/// Percent-encodes the characters of a name that have a meaning in INFO (section 1.2).
-fn encode_info_value(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for c in name.chars() {
-        match c {
-            '%' | ';' | '=' | ',' => {
-                let _ = write!(text, "%{:02X}", u32::from(c));
-            }
-            _ => text.push(c),
-        }
-    }
-    text
+/// Formats another locus of the contig as a value of PARALOGS.
+fn format_other_locus(locus: &OtherLocus, genome: &Reference) -> String {
+    let range = format_stranded_range(locus.chrom, &locus.range, locus.forward, genome);
+    format!("{range}:{:.3}", locus.identity())
 }
 
 fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralVariantFields, genome: &Reference) {
@@ -401,7 +395,6 @@ fn write_structural_info(info: &mut String, record: &VcfRecord, of: &StructuralV
         let _ = write!(info, ";SVINSSEQ={}", bases(inserted));
     }
     if let Some(ElementSource { chrom, range, forward }) = source {
-        let (name, strand) = (encode_info_value(&genome.contigs[*chrom].name), if *forward { '+' } else { '-' });
-        let _ = write!(info, ";INSSOURCE={name}:{}-{}:{strand}", range.start + 1, range.end);
+        let _ = write!(info, ";INSSOURCE={}", format_stranded_range(*chrom, range, *forward, genome));
     }
 }

@@ -2,6 +2,8 @@
 //! ([`crate::export_tables`]). The summary and the report show the first record of each event. Sections in comments are
 //! those of the VCF 4.3 specification.
 
+use std::fmt::Write as _;
+
 use genuma_reads::dna::reverse_complement;
 use genuma_reads::fasta::Reference;
 use serde::Serialize;
@@ -56,6 +58,19 @@ pub struct VcfRecord {
     pub known_info: Vec<KnownInfoValue>,
     /// Genes and consequences; `None` without a GFF3 file.
     pub annotation: Option<RecordGeneAnnotation>,
+}
+
+/// Percent-encodes the given ASCII characters of a text (section 1.2).
+pub(crate) fn percent_encode(text: &str, characters: &[char]) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for c in text.chars() {
+        if characters.contains(&c) {
+            let _ = write!(encoded, "%{:02X}", u32::from(c));
+        } else {
+            encoded.push(c);
+        }
+    }
+    encoded
 }
 
 /// Value of a carried-over INFO field.

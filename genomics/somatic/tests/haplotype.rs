@@ -30,6 +30,22 @@ fn edited(normal: &[u8], edits: &[Edit]) -> (Vec<u8>, Vec<std::ops::Range<usize>
     (seq, ranges)
 }
 
+/// A contig without a position on the genome, all of whose bases are assembled and novel.
+fn contig_with_changes(seq: Vec<u8>, changes: Vec<ContigChange>) -> AlignedContig {
+    AlignedContig {
+        novel: vec![true; seq.len()],
+        quality_sums: vec![400; seq.len()],
+        assembled: 0..seq.len(),
+        num_reads: 10,
+        changes,
+        diagonals: [None; 2],
+        family_alleles: Vec::new(),
+        other_loci: Default::default(),
+        explanations: Vec::new(),
+        seq,
+    }
+}
+
 /// A contig of the whole of `normal` with `edits`. The normal sequence of each change is the contig with that change
 /// undone.
 fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
@@ -50,18 +66,8 @@ fn contig(normal: &[u8], edits: &[Edit]) -> AlignedContig {
             mapq: 60,
         }
     };
-    AlignedContig {
-        novel: vec![true; seq.len()],
-        quality_sums: vec![400; seq.len()],
-        assembled: 0..seq.len(),
-        num_reads: 10,
-        changes: edits.iter().zip(&ranges).map(finding).collect(),
-        diagonals: [Some((0, 0)); 2],
-        family_alleles: Vec::new(),
-        other_loci: Default::default(),
-        explanations: Vec::new(),
-        seq,
-    }
+    let changes = edits.iter().zip(&ranges).map(finding).collect();
+    AlignedContig { diagonals: [Some((0, 0)); 2], ..contig_with_changes(seq, changes) }
 }
 
 /// Substitutions of a sequence, one at each position.
@@ -216,18 +222,7 @@ fn a_junction_can_be_left_on_either_side() {
         right_shift: 300 - 202,
         mapq: 60,
     };
-    let contig = AlignedContig {
-        novel: vec![true; seq.len()],
-        quality_sums: vec![400; seq.len()],
-        assembled: 0..seq.len(),
-        num_reads: 10,
-        changes: vec![snv, junction],
-        diagonals: [None; 2],
-        family_alleles: Vec::new(),
-        other_loci: Default::default(),
-        explanations: Vec::new(),
-        seq,
-    };
+    let contig = contig_with_changes(seq, vec![snv, junction]);
     let all = haplotypes_of_contig(&contig);
     let with = |snv: Option<bool>, junction: bool| -> Vec<&Vec<u8>> {
         all.iter().filter(|h| h.has_change == [snv, Some(junction)]).map(|h| &h.seq).collect()
@@ -277,18 +272,7 @@ fn a_copied_sequence_is_also_compared_at_the_place_from_which_it_was_copied() {
         [(200, RetainedSide::Right), (9099, RetainedSide::Left)],
         [[&left[..], &copy, &after_copy].concat(), [&before_right[..], &right].concat()],
     );
-    let contig = AlignedContig {
-        novel: vec![true; seq.len()],
-        quality_sums: vec![400; seq.len()],
-        assembled: 0..seq.len(),
-        num_reads: 10,
-        changes: vec![first, second],
-        diagonals: [None; 2],
-        family_alleles: Vec::new(),
-        other_loci: Default::default(),
-        explanations: Vec::new(),
-        seq,
-    };
+    let contig = contig_with_changes(seq, vec![first, second]);
     let all = haplotypes_of_contig(&contig);
     let with = |has_change: [Option<bool>; 2]| -> Vec<&Vec<u8>> {
         all.iter().filter(|h| h.has_change == has_change).map(|h| &h.seq).collect()
