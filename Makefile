@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-sv bench-beside-indels bench-duplications bench-annotation bench-rare-alleles bench-align bench-align-results bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-sv bench-beside-indels bench-xenograft bench-duplications bench-annotation bench-rare-alleles bench-align bench-align-results bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -119,6 +119,11 @@ bench-beside-indels: ## score genuma, Mutect2 and freebayes on somatic changes b
 	@bench/peers.sh >&2
 	cargo build --release --locked --package genuma
 	@bench/beside_germline_indels.py $(ARGS)
+
+bench-xenograft: ## false calls where a part of the tumour's reads is of another species; ARGS="--rates 0.02,0.15 --host-share 0.05" for other sets
+	@scripts/setup.sh build bench
+	cargo build --release --locked --package genuma
+	@bench/xenograft.py $(ARGS)
 
 bench-duplications: ## recall of tandem duplications spiked into the real reads of the folder in ARGS; ARGS="--fractions 0.2 FOLDER" for other allele fractions
 	@scripts/setup.sh build bench

@@ -156,6 +156,44 @@ fn another_species_withholds_the_results() {
     assert!(!filters(&out).iter().any(|f| f == "PASS"), "{:?}", filters(&out));
 }
 
+/// A fifth of the tumour's reads are of a related species, such as the host of a xenograft, which has one of the patient's
+/// chromosomes with differences in every 40th base.
+#[test]
+fn reads_of_a_related_species_are_reported_and_their_differences_filtered() {
+    let patient = simulate("related-patient", "14", &[&["--library", "wgs"], &SOME]);
+    let genome = fs::read_to_string(patient.folder.join("genome.fa")).expect("a genome");
+    let mut number_of_base = 0;
+    let mut differ = |base: char| {
+        number_of_base += 1;
+        match (number_of_base % 40, base) {
+            (0, 'A') => 'C',
+            (0, _) => 'A',
+            _ => base,
+        }
+    };
+    let chromosome = genome.split_inclusive('>').nth(1).expect("a chromosome").trim_end_matches('>');
+    let lines = chromosome.lines().enumerate().map(|(number, line)| match number {
+        0 => format!(">{line}"),
+        _ => line.chars().map(&mut differ).collect(),
+    });
+    let host = patient.folder.join("host.fa");
+    fs::write(&host, lines.collect::<Vec<String>>().join("\n")).expect("a genome");
+    let foreign = ["--foreign-tumor", "0.2", "--foreign-genome", host.to_str().expect("UTF-8")];
+    let data = simulate("related-species", "14", &[&["--library", "wgs"], &SOME, &foreign]);
+    let out = scratch("related-calls");
+    // Half of the genome would also look like that of another person.
+    let ended = run(data.call_with(&out, &["--force"])).assert_success();
+    assert!(ended.stderr.contains("DNA of another species"), "{}", ended.stderr);
+    let warnings = json(&out.join("summary.json"))["warnings"].to_string();
+    assert!(warnings.contains("\"other_species\""), "{warnings}");
+    let all = filters(&out);
+    let passing = all.iter().filter(|f| *f == "PASS").count();
+    // About 106 changes are somatic, and 15,000 bases of the host differ.
+    assert!(passing <= 130 && all.len() > 3000, "{passing} of {} pass", all.len());
+    let (scores, tables) = scores(&data, &out);
+    assert!(scores[0][0] >= 0.8 && scores[0][1] >= 0.8, "{tables}");
+}
+
 #[test]
 fn two_people_are_told() {
     let strangers = simulate("swapped", "9", &[&["--library", "wgs", "--foreign-normal", "1"], &NONE]);

@@ -16,6 +16,7 @@ use crate::genotype::{
     phred_of_log_odds,
 };
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
+use crate::group::DisjointSets;
 use crate::locus::VariantCall;
 use crate::pcr_errors;
 use crate::shared_alleles;
@@ -548,27 +549,21 @@ fn collect_phase_links(calls: &[VariantCall]) -> Vec<PhaseLink> {
 /// phase set is the position of its first event.
 fn assign_phase_sets(events: &mut [Event], links: &[PhaseLink]) {
     let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small_variant(&e.calls[0].change);
-    let at: HashMap<&Change, usize> =
+    let at: HashMap<&Change, u32> =
         (0..).zip(events.iter()).filter(|(_, e)| passing(e)).map(|(i, e)| (&e.calls[0].change, i)).collect();
-    // For each event, an event of the same set with a lower index, or itself.
-    let mut first: Vec<usize> = (0..events.len()).collect();
+    let sets = DisjointSets::create_singleton_sets(events.len());
     let mut linked = vec![false; events.len()];
-    let root = |first: &[usize], mut i: usize| {
-        while first[i] != i {
-            i = first[i];
-        }
-        i
-    };
     for [a, b] in links {
         let (Some(&a), Some(&b)) = (at.get(a), at.get(b)) else { continue };
-        if change_sort_position(&events[a].calls[0].change).0 != change_sort_position(&events[b].calls[0].change).0 {
+        let chrom = |i: u32| change_sort_position(&events[i as usize].calls[0].change).0;
+        if chrom(a) != chrom(b) {
             continue;
         }
-        let (x, y) = (root(&first, a), root(&first, b));
-        first[x.max(y)] = x.min(y);
-        (linked[a], linked[b]) = (true, true);
+        sets.join_sets(a, b);
+        (linked[a as usize], linked[b as usize]) = (true, true);
     }
     for i in (0..events.len()).filter(|&i| linked[i]) {
-        events[i].phase_set = Some(change_sort_position(&events[root(&first, i)].calls[0].change).1);
+        let first = sets.find_smallest_member(i as u32) as usize;
+        events[i].phase_set = Some(change_sort_position(&events[first].calls[0].change).1);
     }
 }

@@ -29,6 +29,7 @@ use crate::ledger::Ledger;
 use crate::locus::{self, GenotypingInputs, VariantCall};
 use crate::locus_ranges::{LocusRanges, RecruitedPairsOnDisk};
 use crate::normal_sequences;
+use crate::other_species_filter;
 use crate::panel_of_normals::PanelHitCounts;
 use crate::repeat_family_copy_filter;
 use crate::resources::{CallParams, Resources};
@@ -183,7 +184,7 @@ impl GenotypingUnit<'_> {
         let reference = on_reference.then_some(&genome);
         let (min_quality, has_normal) = (self.params.min_quality, passes.has_normal);
         let inputs = GenotypingInputs { min_quality, admixture, known: &known, has_normal, reference };
-        let mut calls = passes.genotype_loci(&mut ranges, &errors, inputs)?;
+        let mut calls = passes.genotype_loci(&mut ranges, &errors, inputs, &mut ledger)?;
         if let Some(panel) = panel {
             let (k, threads) = (self.params.k, self.resources.threads);
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
@@ -397,13 +398,14 @@ impl GenotypingPasses<'_> {
         Ok(())
     }
 
-    /// Genotypes the changes of all loci, filters copies of repeat families, and lowers qualities if there is no
-    /// normal. Returns the calls in the order of the loci.
+    /// Genotypes the changes of all loci, filters copies of repeat families and DNA of another species, and lowers
+    /// qualities if there is no normal. Returns the calls in the order of the loci.
     fn genotype_loci(
         &self,
         ranges: &mut LocusRanges,
         errors: &ErrorModel,
         inputs: GenotypingInputs<'_>,
+        ledger: &mut Ledger,
     ) -> Result<Vec<VariantCall>, Error> {
         let mut calls = vec![Vec::new(); ranges.loci().len()];
         ranges.for_each_locus_range(|loci, contigs, pairs| {
@@ -418,7 +420,9 @@ impl GenotypingPasses<'_> {
         })?;
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
         repeat_family_copy_filter::filter_changes_of_family_copies(&mut calls, ranges.loci());
-        if !self.has_normal {
+        if self.has_normal {
+            other_species_filter::filter_changes_of_other_species(&mut calls, ranges.loci(), ledger);
+        } else {
             tumour_only::limit_quality_by_germline_variants(&mut calls, self.params.min_quality);
         }
         Ok(calls)

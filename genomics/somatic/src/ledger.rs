@@ -24,6 +24,15 @@ pub const TOO_MANY_VARIANTS_LEDGER_LINE: &str = "tumour k-mers whose root the re
 pub const UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE: &str =
     "contigs without a position on the reference although most of their sequence is the normal's";
 
+/// Description of the ledger line for contigs with small variants that only the tumour has. It is written if DNA of
+/// another species was detected.
+pub const TUMOUR_ONLY_CONTIGS_LEDGER_LINE: &str = "contigs with small variants that only the tumour has";
+
+/// Description of the ledger line for contigs with five changes or more that the normal lacks, as DNA of another species
+/// has. It is written if such DNA was detected.
+pub const OTHER_SPECIES_CONTIGS_LEDGER_LINE: &str =
+    "contigs that seem to be of another species, which the normal lacks";
+
 /// A line of the ledger: the number of items of one kind that a stage produced or skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerLine {

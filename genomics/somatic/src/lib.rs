@@ -109,6 +109,7 @@ pub mod contig_placement;
 mod divergence;
 mod linked_changes;
 pub mod locus;
+mod other_species_filter;
 mod repeat_family_copy_filter;
 mod germline_haplotype;
 pub mod locus_ranges;

@@ -42,11 +42,16 @@ pub(crate) struct LinkageEvidence {
 /// Minimum number of changes in a cluster. Chosen: kataegis has six mutations or more.
 const MIN_CLUSTER_CHANGES: usize = 6;
 
-/// Returns the linkage of each change of a contig with `contig_len` assembled bases. `in_normal` is the known ratio of
+/// Maximum length of a cluster as a fraction of its contig. Chosen: a contig reaches up to a read length beyond its
+/// outermost changes. With hundreds of differences of another species or copy, that rest alone would be so improbable
+/// as to count as a cluster.
+const MAX_CLUSTER_CONTIG_FRACTION: f64 = 0.5;
+
+/// Returns the linkage of each change of a contig whose assembled bases are `assembled`. `in_normal` is the known ratio of
 /// the allele fraction in the normal to that in the tumour (tumour in normal); 0 if none is known.
 pub(crate) fn compute_linkage_evidence(
     changes: &[ChangeWithVotes<'_>],
-    contig_len: usize,
+    assembled: &Range<usize>,
     in_normal: f64,
 ) -> Vec<LinkageEvidence> {
     let small = || changes.iter().map(|own| own.change).filter(|change| is_small_variant(change));
@@ -66,12 +71,16 @@ pub(crate) fn compute_linkage_evidence(
         let supports: Vec<(usize, TwoChangeMoleculeCounts)> =
             others.map(|g| (g, TwoChangeMoleculeCounts::from_votes(own.pooled, changes[g].pooled))).collect();
         let is_linked = !is_kataegis && supports.iter().any(|(_, support)| support.is_in_phase());
-        let together = supports.iter().filter(|(_, support)| support.arose_in_one_event()).map(|(g, _)| &changes[*g]);
-        let haplotype: Vec<&ChangeWithVotes<'_>> = std::iter::once(own).chain(together).collect();
+        let (together, apart): (Vec<_>, Vec<_>) =
+            supports.iter().partition(|(_, support)| support.arose_in_one_event());
+        let haplotype: Vec<&ChangeWithVotes<'_>> =
+            std::iter::once(own).chain(together.iter().map(|(g, _)| &changes[*g])).collect();
+        let ranges = haplotype.iter().map(|own| own.contig_range);
+        let free_len = free_len(ranges.clone(), apart.iter().map(|(g, _)| changes[*g].contig_range), assembled);
         LinkageEvidence {
             is_linked,
             haplotype_log_ratio: haplotype_log_ratio(&haplotype, in_normal),
-            cluster_log_odds: cluster_log_odds(haplotype.iter().map(|own| own.contig_range), contig_len),
+            cluster_log_odds: cluster_log_odds(ranges, free_len),
         }
     };
     (0..changes.len()).map(of_change).collect()
@@ -86,9 +95,14 @@ pub(crate) fn is_somatic_cluster(linkage: &[LinkageEvidence]) -> bool {
         .all(|own| own.cluster_log_odds >= least && own.haplotype_log_ratio.is_some_and(|log_ratio| log_ratio >= least))
 }
 
-/// Whether the small changes of a contig are nearer to each other than differences of a paralog. Those are spread over
-/// the whole contig, or over its stretch beside a junction.
+/// Whether the small changes of a contig are nearer to each other than differences of a paralog.
 pub(crate) fn are_changes_clustered(contig: &AlignedContig) -> bool {
+    cluster_log_odds_of_contig(contig) > 0.0
+}
+
+/// Natural-log odds that the small changes of a contig are a cluster of mutations rather than differences of another
+/// locus. Those are spread over the whole contig, or over its stretch beside a junction.
+pub(crate) fn cluster_log_odds_of_contig(contig: &AlignedContig) -> f64 {
     let is_small = |f: &&ContigChange| is_small_variant(&f.change);
     let small = contig.changes.iter().filter(is_small).map(|f| &f.contig_range);
     let junctions =
@@ -97,7 +111,22 @@ pub(crate) fn are_changes_clustered(contig: &AlignedContig) -> bool {
     bounds.sort_unstable();
     let has_change = |stretch: &&[usize]| small.clone().any(|at| stretch[0] <= at.start && at.end <= stretch[1]);
     let len = bounds.windows(2).filter(has_change).map(|stretch| stretch[1] - stretch[0]).sum();
-    cluster_log_odds(small, len) > 0.0
+    cluster_log_odds(small, len)
+}
+
+/// Length of the stretch of a contig that holds the changes at `ranges` and ends at the nearest changes of `others` on
+/// either side, or at the ends of the assembled bases. Molecules link changes only over the length of a fragment: differences of
+/// another locus further away are not part of the haplotype, but no cluster is next to them.
+fn free_len<'a>(
+    ranges: impl Iterator<Item = &'a Range<usize>> + Clone,
+    others: impl Iterator<Item = &'a Range<usize>> + Clone,
+    assembled: &Range<usize>,
+) -> usize {
+    let start = ranges.clone().map(|range| range.start).min().unwrap_or(assembled.start);
+    let end = ranges.map(|range| range.end).max().unwrap_or(assembled.end);
+    let left = others.clone().map(|range| range.end).filter(|&at| at <= start).max().unwrap_or(assembled.start);
+    let right = others.map(|range| range.start).filter(|&at| at >= end).min().unwrap_or(assembled.end);
+    right.saturating_sub(left)
 }
 
 /// Natural-log odds of a cluster of mutations over differences of a paralog, which are anywhere on the contig: from the
@@ -106,7 +135,7 @@ fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, 
     let n = ranges.clone().count();
     let start = ranges.clone().map(|range| range.start).min().unwrap_or(0);
     let span = ranges.map(|range| range.end).max().unwrap_or(0).saturating_sub(start).max(1);
-    if n < MIN_CLUSTER_CHANGES || span >= contig_len {
+    if n < MIN_CLUSTER_CHANGES || span as f64 > MAX_CLUSTER_CONTIG_FRACTION * contig_len as f64 {
         return 0.0;
     }
     // docs/model/genotype.md (21)
@@ -180,7 +209,7 @@ mod tests {
                 pooled: &tumours[0],
             })
             .collect();
-        compute_linkage_evidence(&changes, 300, 0.0)
+        compute_linkage_evidence(&changes, &(0..300), 0.0)
     }
 
     #[test]
@@ -233,6 +262,23 @@ mod tests {
         // Differences of another locus, and few changes.
         assert!(log_odds(&[10, 60, 110, 150, 200, 260, 320]) < 0.5);
         assert_eq!([log_odds(&[120, 130, 150]), log_odds(&[])], [0.0; 2]);
+    }
+
+    #[test]
+    fn a_cluster_is_alone_on_its_stretch_of_the_contig() {
+        let ranges = |places: &[usize]| -> Vec<Range<usize>> { places.iter().map(|&at| at..at + 1).collect() };
+        let free_len =
+            |own: &[usize], others: &[usize]| free_len(ranges(own).iter(), ranges(others).iter(), &(500..2500));
+        assert_eq!(free_len(&[1000, 1050], &[]), 2000);
+        assert_eq!(free_len(&[1000, 1050], &[600, 900, 1020, 1200, 1400]), 299);
+        assert_eq!(free_len(&[1000, 1050], &[1200]), 700);
+        // Differences of another species, of which molecules link those within a fragment.
+        let linked: Vec<usize> = (1000..1400).step_by(20).collect();
+        let others: Vec<usize> = (500..1000).step_by(20).chain((1400..2500).step_by(20)).collect();
+        assert_eq!(cluster_log_odds(ranges(&linked).iter(), free_len(&linked, &others)), 0.0);
+        // Hundreds of differences that reach nearly to the ends of the contig.
+        let all: Vec<usize> = (600..2400).step_by(6).collect();
+        assert_eq!(cluster_log_odds(ranges(&all).iter(), 2000), 0.0);
     }
 
     #[test]

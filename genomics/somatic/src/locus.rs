@@ -354,11 +354,7 @@ impl Locus {
                 pooled: &own.pooled,
             })
             .collect();
-        linked_changes::compute_linkage_evidence(
-            &changes,
-            self.contig.assembled.len(),
-            admixture.tumour_in_normal_ratio,
-        )
+        linked_changes::compute_linkage_evidence(&changes, &self.contig.assembled, admixture.tumour_in_normal_ratio)
     }
 
     /// If the contig comes from a paralog, adds a filter to the calls of its small changes and of its unaligned ends.

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::Event;
 use crate::genotyping_unit::{FinishedCall, MIN_MISMATCH_SHARE_OF_TWO_PEOPLE};
 use crate::ledger::{
-    Ledger, LedgerLine, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, SHALLOW_NORMAL_LEDGER_LINE,
-    TOO_MANY_VARIANTS_LEDGER_LINE, UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
+    Ledger, LedgerLine, MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE, OTHER_SPECIES_CONTIGS_LEDGER_LINE,
+    SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE, TUMOUR_ONLY_CONTIGS_LEDGER_LINE,
+    UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
 };
 use crate::tumour_alleles::OwnAlleleRootCounts;
 
@@ -25,7 +26,8 @@ pub enum WarningTopic {
     TwoPeople,
     /// The tumour and the normal are exchanged.
     ExchangedSamples,
-    /// Most of the tumour's sequence is missing in the normal or, without a normal, in the reference.
+    /// Most of the tumour's sequence is missing in the normal or, without a normal, in the reference; or many contigs
+    /// that only the tumour has differ from the reference as those of another species.
     OtherSpecies,
     /// A sample has too few reads for most variants.
     ShallowSample,
@@ -117,7 +119,7 @@ pub fn find_result_warnings(finished: &FinishedCall) -> Vec<ResultWarning> {
     incomplete
         .into_iter()
         .chain(shallow)
-        .chain(species)
+        .chain(species.or_else(|| find_some_other_species(&finished.ledger)))
         .chain(reference)
         .chain(variants)
         .chain(people)
@@ -193,12 +195,25 @@ fn median_multiplicity(spectrum: &[u64]) -> f64 {
     occurrences().map(exceeds_half).position(|exceeds| exceeds).unwrap_or(0) as f64
 }
 
+/// Returns a warning if the genotyping detected DNA of another species in the tumour.
+fn find_some_other_species(ledger: &Ledger) -> Option<ResultWarning> {
+    let [divergent, all] = [OTHER_SPECIES_CONTIGS_LEDGER_LINE, TUMOUR_ONLY_CONTIGS_LEDGER_LINE]
+        .map(|line| ledger.sum_counts_of_description(line));
+    let message = format!(
+        "the tumour seems to have DNA of another species that the normal lacks, such as the host of a xenograft: \
+         {divergent} of {all} contigs with variants of the tumour only have five or more. \
+         Their small variants are filtered (divergent), but single differences of that DNA may pass. Remove its reads \
+         before the call"
+    );
+    (divergent > 0).then(|| ResultWarning::new(WarningTopic::OtherSpecies, message))
+}
+
 /// Returns a warning if most k-mers of the tumour are missing in the normal or, in a call without a normal, in the
 /// reference. It withholds the results unless a sample `is_shallow`: then k-mers may be missing by chance.
 fn find_other_species(ledger: &Ledger, has_normal: bool, is_shallow: bool) -> Option<ResultWarning> {
     let skipped = ledger.sum_counts_of_description(MOST_TUMOUR_KMERS_NOT_IN_NORMAL_LEDGER_LINE);
     let (lacks_it, advice) = match has_normal {
-        true => ("normal", "both samples are of the same species"),
+        true => ("normal", "both samples are of the same species, and remove the reads of a xenograft's host"),
         false => ("reference", "the reference is of the same species as the sample, and complete"),
     };
     let message = format!(
