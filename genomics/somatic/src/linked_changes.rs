@@ -115,8 +115,8 @@ pub(crate) fn cluster_log_odds_of_contig(contig: &AlignedContig) -> f64 {
 }
 
 /// Length of the stretch of a contig that holds the changes at `ranges` and ends at the nearest changes of `others` on
-/// either side, or at the ends of the assembled bases. Molecules link changes only over the length of a fragment: differences of
-/// another locus further away are not part of the haplotype, but no cluster is next to them.
+/// either side, or at the ends of the assembled bases. Molecules link only changes within a fragment of each other. If
+/// there are other changes on both sides of the linked ones, all of them are differences of another locus.
 fn free_len<'a>(
     ranges: impl Iterator<Item = &'a Range<usize>> + Clone,
     others: impl Iterator<Item = &'a Range<usize>> + Clone,
