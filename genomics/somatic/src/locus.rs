@@ -377,6 +377,13 @@ impl Locus {
     }
 }
 
+/// Adds the filter `divergent` to the small variants among the calls of a contig from another locus.
+pub(crate) fn filter_small_variants_as_divergent(own: &mut [VariantCall]) {
+    for call in own.iter_mut().filter(|call| is_small_variant(&call.change)) {
+        call.genotype.filters.insert(Filter::Divergent);
+    }
+}
+
 /// Sets [`VariantCall::phased_changes`] of each small change that passes: the later small changes that pass and are on
 /// the same haplotype, according to the tumours' votes.
 fn record_phase(calls: &mut [VariantCall], votes: &[ChangeVotes]) {

@@ -3,11 +3,11 @@
 
 use crate::change::is_small_variant;
 use crate::divergence::are_mostly_deaminations;
-use crate::genotype::{Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
+use crate::genotype::MIN_CALL_MOLECULES_COMMON_ERROR;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::ledger::{Ledger, OTHER_SPECIES_CONTIGS_LEDGER_LINE, TUMOUR_ONLY_CONTIGS_LEDGER_LINE};
 use crate::linked_changes::cluster_log_odds_of_contig;
-use crate::locus::{Locus, VariantCall};
+use crate::locus::{Locus, VariantCall, filter_small_variants_as_divergent};
 
 /// Minimum number of changes of the tumour only with which a contig counts as one of another species. Chosen: in 154
 /// calls of pairs of one species at most two contigs had as many.
@@ -75,9 +75,7 @@ pub(crate) fn filter_changes_of_other_species(calls: &mut [VariantCall], loci: &
     ledger.append_produced_line("judge", OTHER_SPECIES_CONTIGS_LEDGER_LINE, counts.many_changes);
     for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
         if has_spread_changes(own, loci, MIN_CHANGES_TO_FILTER) {
-            own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {
-                call.genotype.filters.insert(Filter::Divergent);
-            });
+            filter_small_variants_as_divergent(own);
         }
     }
 }

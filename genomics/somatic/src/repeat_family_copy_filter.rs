@@ -4,7 +4,7 @@
 use crate::change::{change_sort_position, is_small_variant};
 use crate::genotype::{Filter, MIN_CALL_MOLECULES_COMMON_ERROR};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
-use crate::locus::{Locus, VariantCall};
+use crate::locus::{Locus, VariantCall, filter_small_variants_as_divergent};
 
 /// Whether a call counts as a difference between a copy of another member of the repeat family and the genome: a small
 /// variant with enough molecules that is not a germline variant.
@@ -85,22 +85,17 @@ impl DivergentChanges {
 /// Adds the filter `divergent` to the small variants of contigs that are a copy of another member of the repeat family.
 /// `calls` must be grouped by locus.
 pub(crate) fn filter_changes_of_family_copies(calls: &mut [VariantCall], loci: &[Locus]) {
-    let filter = |own: &mut [VariantCall]| {
-        own.iter_mut().filter(|call| is_small_variant(&call.change)).for_each(|call| {
-            call.genotype.filters.insert(Filter::Divergent);
-        });
-    };
     let p = &GENOTYPE_MODEL_PARAMS;
     for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
         if CopyDifferences::count(own, loci).copy_log_odds() >= p.min_copy_log_odds {
-            filter(own);
+            filter_small_variants_as_divergent(own);
         }
     }
     let divergent = DivergentChanges::from_calls(calls);
     for own in calls.chunk_by_mut(|a, b| a.locus == b.locus) {
         let is_beside_copy = own.iter().any(|call| divergent.has_divergent_change_nearby(call));
         if is_beside_copy && CopyDifferences::count(own, loci).copy_log_odds_beside_divergent() >= p.min_copy_log_odds {
-            filter(own);
+            filter_small_variants_as_divergent(own);
         }
     }
 }
