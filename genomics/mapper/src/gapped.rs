@@ -178,8 +178,6 @@ impl GappedAligner {
             }
             let (from, first) = self.trace_back(lane, row as usize, column as usize, width);
             let to = row as u16 + 1;
-            let clipped = if from > 0 { clips[0][lane] } else { 0 }
-                + if usize::from(to) < usize::from(job.length) { clips[1][lane] } else { 0 };
             let gapped = self.operations.len() > 1;
             let best = Placement {
                 left: job.at + first as u64,
@@ -188,7 +186,7 @@ impl GappedAligner {
                 from: from as u16,
                 to,
                 anchor: job.anchor,
-                score: i32::from(total + clipped),
+                score: self.best_local_score(options, lane, from, first),
                 net_score: i32::from(total),
                 cigar_start: cigars.len() as u32,
                 num_cigar_ops: if gapped { self.operations.len() as u16 } else { 0 },
@@ -325,6 +323,36 @@ impl GappedAligner {
             }
         }
         ends
+    }
+
+    /// Best score of a part of the traced alignment, which starts at base `from` of the read on diagonal `first` of the
+    /// band, without clip penalties.
+    fn best_local_score(&self, options: &ScoringOptions, lane: usize, from: usize, first: usize) -> i32 {
+        let (mut best, mut now) = (0, 0);
+        let (mut row, mut at) = (from, from + first);
+        for &operation in self.operations.iter().rev() {
+            let length = (operation >> 4) as usize;
+            match operation & 15 {
+                CIGAR_MATCH => {
+                    for i in 0..length {
+                        let equal = self.read[row + i][lane] == self.reference[at + i][lane];
+                        let score =
+                            if equal { options.match_score } else { self.mismatch_scores[row + i][lane].into() };
+                        now = (now + score).max(0);
+                        best = best.max(now);
+                    }
+                    row += length;
+                    at += length;
+                }
+                kind => {
+                    let is_insertion = usize::from(kind == CIGAR_INSERTION);
+                    now = (now - options.gap_open[is_insertion] - options.gap_extend[is_insertion] * length as i32)
+                        .max(0);
+                    (row, at) = if is_insertion == 1 { (row + length, at) } else { (row, at + length) };
+                }
+            }
+        }
+        best
     }
 
     /// Traces an alignment back from its last cell. Stores the CIGAR operations in reverse order in `operations`, and

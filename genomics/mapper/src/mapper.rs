@@ -464,13 +464,14 @@ pub(crate) fn count_examined_disjoint_seeds(seeds: &[u16], deferred: &[DeferredL
     sure
 }
 
-/// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. Records whether
-/// all gaps were tried.
+/// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. The best score of
+/// a part is that of either. Records whether all gaps were tried.
 #[inline(always)]
 pub(crate) fn replace_by_gapped_if_better(place: &mut Placement, found: &GappedResult) {
     if found.best.net_score > place.net_score {
         let Placement { is_rescued, is_on_alt, .. } = *place;
-        *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, ..found.best };
+        let score = place.score.max(found.best.score);
+        *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, score, ..found.best };
     }
     place.all_gaps_tried |= found.covers_all_gaps;
 }

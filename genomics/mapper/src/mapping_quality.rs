@@ -23,9 +23,10 @@ const MAPQ_PER_SCORE: f64 = 6.02;
 /// Number of aligned bases (bp) above which score differences have a lower weight; the value of bwa.
 const SHORT_ALIGNMENT_BP: f64 = 50.0;
 /// Numerator of the weight of score differences in alignments longer than [`SHORT_ALIGNMENT_BP`]: this number divided
-/// by the logarithm of the number of aligned bases. bwa uses 3; the value is higher here because placements that were
-/// not examined are taken into account.
-const LONG_ALIGNMENT_FACTOR: f64 = 3.4;
+/// by the logarithm of the number of aligned bases; the value of bwa.
+const LONG_ALIGNMENT_FACTOR: f64 = 3.0;
+/// The same if the competing placement is one that was not examined, whose score is only an upper bound. Empirical.
+const UNEXAMINED_LONG_ALIGNMENT_FACTOR: f64 = 3.4;
 
 /// Amount by which `n` placements with nearly the same score lower the mapping quality: 10·log10 of `n`; 0 for none.
 pub(crate) fn mapq_penalty_for_tied_placements(n: u32) -> f64 {
@@ -37,7 +38,7 @@ pub(crate) fn mapq_penalty_for_tied_placements(n: u32) -> f64 {
 pub(crate) struct BestRivalScoreAndCount {
     /// Best score of another placement of the same bases; `None` if there is none.
     pub best: Option<i32>,
-    /// Number of placements with a score near [`Self::best`], the best one included.
+    /// Number of placements whose score is at most a mismatch or a gap of one base below that of this placement.
     pub near: u32,
 }
 
@@ -54,8 +55,8 @@ pub(crate) fn find_best_rival_score_and_count(
         |other: &&Placement| (this.is_on_alt || !other.is_on_alt) && !other.covers_mostly_different_bases(this, length);
     let others = || placements.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
-    let step = options.mismatch_penalty + options.match_score + 1;
-    let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);
+    let step = (options.mismatch_penalty + options.match_score).max(options.min_gap_cost());
+    let near = others().filter(|other| this.score - other.score <= step).count() as u32;
     BestRivalScoreAndCount { best, near }
 }
 
@@ -65,15 +66,19 @@ pub(crate) fn max_score_of_unexamined_placement(examined_seeds: u16, length: usi
     length as i32 * options.match_score - (options.match_score + options.mismatch_penalty) * i32::from(examined_seeds)
 }
 
-/// Likely maximum score of a placement that was not examined. Such a placement usually has mismatches outside of the
-/// `examined_seeds` examined seeds, too, unless the read's sequence has many `copies`.
+/// Likely maximum score of a placement of the same bases as `place` that was not examined. Such a placement usually has
+/// mismatches outside of the examined seeds, too, unless the read's sequence has many `copies`. Of the
+/// `examined_seeds` of the read of `length` bases the aligned bases have their share.
 pub(crate) fn likely_score_of_unexamined_placement(
+    place: &Placement,
     examined_seeds: u16,
     copies: u32,
     length: usize,
     options: &ScoringOptions,
 ) -> i32 {
-    max_score_of_unexamined_placement(examined_seeds + extra_mismatches(copies), length, options)
+    let aligned = place.num_aligned_bases();
+    let seeds = (usize::from(examined_seeds) * aligned / length) as u16;
+    max_score_of_unexamined_placement(seeds + extra_mismatches(copies), aligned, options)
 }
 
 /// Assumed number of mismatches of a placement that was not examined, outside of the examined seeds. It is one less for
@@ -107,13 +112,14 @@ pub(crate) fn placement_mapq_without_mate(
     // Without deferred lists, a placement that was not found has mismatches in all seeds, not only in non-overlapping
     // ones.
     let elsewhere =
-        if deferred || examined_seeds == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 2 * SINGLE_READ_EXTRA_MISMATCHES };
+        if deferred || examined_seeds == 0 { SINGLE_READ_EXTRA_MISMATCHES } else { 3 * SINGLE_READ_EXTRA_MISMATCHES };
     let elsewhere = usize::from(elsewhere) * place.num_aligned_bases() / length;
     // The gaps of this placement would also cost the other one.
     let unseen =
         max_score_of_unexamined_placement(examined_seeds + elsewhere as u16, place.num_aligned_bases(), options)
             - gap_cost(place, options);
     // docs/model/mapping_quality.md (1)
+    let factor = if unseen > next { UNEXAMINED_LONG_ALIGNMENT_FACTOR } else { LONG_ALIGNMENT_FACTOR };
     next = next.max(unseen);
     if next >= place.score {
         return 0;
@@ -122,7 +128,7 @@ pub(crate) fn placement_mapq_without_mate(
     let (equal, lost) = (f64::from(options.match_score), f64::from(options.match_score + options.mismatch_penalty));
     let identity = 1.0 - (aligned * equal - f64::from(place.score)) / lost / aligned;
     // docs/model/mapping_quality.md (2)
-    let worth = if aligned < SHORT_ALIGNMENT_BP { 1.0 } else { LONG_ALIGNMENT_FACTOR / libm::log(aligned) } * identity;
+    let worth = if aligned < SHORT_ALIGNMENT_BP { 1.0 } else { factor / libm::log(aligned) } * identity;
     // docs/model/mapping_quality.md (3)
     let mut quality = (MAPQ_PER_SCORE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
     if near > 0 {

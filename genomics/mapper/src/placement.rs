@@ -20,9 +20,10 @@ pub struct Placement {
     pub to: u16,
     /// Number of a base of the oriented read that is on the same reference sequence as the placement.
     pub anchor: u16,
-    /// Alignment score without clip penalties.
+    /// Best score of a part of the alignment, without clip penalties: as in bwa, a mismatch near an end of the read
+    /// costs no more than clipping would.
     pub score: i32,
-    /// Alignment score minus clip penalties.
+    /// Score of the whole alignment minus clip penalties.
     pub net_score: i32,
     /// Upper bound of the net score that an alignment with gaps could have.
     pub max_gapped_score: i32,

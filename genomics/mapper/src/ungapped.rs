@@ -101,8 +101,8 @@ pub fn mismatch_positions(masks: &MismatchMasks, from: usize, to: usize) -> impl
 }
 
 /// The best-scoring stretch of a read without gaps, within the range `inside` of bases that are on the reference
-/// sequence. Returns the net score (score minus clip penalties), the score, the first base and the end (exclusive) of
-/// the stretch. `reverse` is set if `read` is a reverse complement.
+/// sequence. Returns the net score (that of the whole stretch minus clip penalties), the score ([`Placement::score`]),
+/// the first base and the end (exclusive) of the stretch. `reverse` is set if `read` is a reverse complement.
 #[inline(always)]
 pub(crate) fn find_best_ungapped_segment(
     masks: &MismatchMasks,
@@ -123,9 +123,7 @@ pub(crate) fn find_best_ungapped_segment(
         if now - right > best && at > from {
             (best, best_from, best_to) = (now - right, from, at);
         }
-        let odd =
-            !read.ambiguous.is_empty() && read.ambiguous[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 1 == 1;
-        now += if odd { AMBIGUOUS_BASE_SCORE } else { -options.mismatch_penalty };
+        now += mismatch_score(read, at, options);
         last = at + 1;
         if now <= -left {
             (now, from) = (-left, last);
@@ -135,9 +133,33 @@ pub(crate) fn find_best_ungapped_segment(
     if now - end > best && from < behind {
         (best, best_from, best_to) = (now - end, from, behind);
     }
-    let clipped =
-        if best_from > 0 || best_to == best_from { left } else { 0 } + if best_to < read.length { right } else { 0 };
-    (best, best + clipped, best_from, best_to)
+    (best, best_local_score(masks, read, best_from, best_to, options), best_from, best_to)
+}
+
+/// Best score of a stretch within the bases `from..to` of a read, without gaps and clip penalties.
+#[inline(always)]
+fn best_local_score(
+    masks: &MismatchMasks,
+    read: ReadStrand<'_>,
+    from: usize,
+    to: usize,
+    options: &ScoringOptions,
+) -> i32 {
+    let (mut best, mut now, mut last) = (0, 0, from);
+    for at in mismatch_positions(masks, from, to) {
+        now += (at - last) as i32 * options.match_score;
+        best = best.max(now);
+        now = (now + mismatch_score(read, at, options)).max(0);
+        last = at + 1;
+    }
+    best.max(now + (to - last) as i32 * options.match_score)
+}
+
+/// Score of base `at` of a read where it differs from the reference.
+#[inline(always)]
+fn mismatch_score(read: ReadStrand<'_>, at: usize, options: &ScoringOptions) -> i32 {
+    let odd = !read.ambiguous.is_empty() && read.ambiguous[at / BASES_PER_WORD] >> (2 * (at % BASES_PER_WORD)) & 1 == 1;
+    if odd { AMBIGUOUS_BASE_SCORE } else { -options.mismatch_penalty }
 }
 
 /// Upper bound of the ungapped score of a read, from its mismatch masks and without clip penalties. A word of 32 bases

@@ -138,7 +138,8 @@ fn check_record(bench: &Bench, scores: &ScoringOptions, read: &Read, line: &Line
     let reference = bench.sequence(&line.contig);
     assert!(line.position > 0 && line.position - 1 + count("MD") <= reference.len());
     let (mut at, mut target, mut equal, mut md) = (0, line.position - 1, 0, String::new());
-    let (mut score, mut edit_distance, mut shown) = (0, 0, Vec::new());
+    // Score of the path so far without its beginning, where that makes it higher; and the highest one.
+    let (mut score, mut best, mut edit_distance, mut shown) = (0, 0, 0, Vec::new());
     for (n, kind) in operations {
         match kind {
             'M' => {
@@ -155,17 +156,19 @@ fn check_record(bench: &Bench, scores: &ScoringOptions, read: &Read, line: &Line
                         _ if letter == there => scores.match_score,
                         _ => -scores.mismatch_penalty,
                     };
+                    score = score.max(0);
+                    best = best.max(score);
                     (at, target) = (at + 1, target + 1);
                 }
             }
             'D' => {
                 md += &format!("{equal}^{}", String::from_utf8_lossy(&reference[target..target + n]));
                 (target, equal, edit_distance) = (target + n, 0, edit_distance + n);
-                score -= scores.gap_open[0] + n as i32 * scores.gap_extend[0];
+                score = (score - scores.gap_open[0] - n as i32 * scores.gap_extend[0]).max(0);
             }
             'I' => {
                 (at, edit_distance) = (at + n, edit_distance + n);
-                score -= scores.gap_open[1] + n as i32 * scores.gap_extend[1];
+                score = (score - scores.gap_open[1] - n as i32 * scores.gap_extend[1]).max(0);
             }
             _ => at += n,
         }
@@ -177,7 +180,10 @@ fn check_record(bench: &Bench, scores: &ScoringOptions, read: &Read, line: &Line
     assert_eq!((line.tag("MD"), line.number("NM")), (Some(md.as_str()), edit_distance as i32));
     // The mapper replaces ambiguous bases of the reference by random ones.
     let ambiguous_ranges = reference[line.position - 1..target].contains(&b'N');
-    assert!(ambiguous_ranges || line.number("AS") == score, "AS is {score}");
+    // With gaps, it may be the score of a part without gaps on another path.
+    let gapped = line.cigar.contains(['I', 'D']);
+    let fits = line.number("AS") == best || gapped && line.number("AS") > best;
+    assert!(ambiguous_ranges || fits, "AS is {best}");
     assert!(line.number("AS") >= scores.min_score);
     if line.seq != "*" || line.is_primary() {
         let shown = if shown.is_empty() { "*".into() } else { String::from_utf8(shown).unwrap() };

@@ -187,6 +187,12 @@ fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64
     (within, to_end)
 }
 
+/// Best sum of consecutive scores.
+fn best_part(scores: &[i32]) -> i32 {
+    let sums = (0..scores.len()).flat_map(|from| (from..=scores.len()).map(move |to| (from, to)));
+    sums.map(|(from, to)| scores[from..to].iter().sum()).max().unwrap_or(0)
+}
+
 /// Asserts that the CIGAR operations of a placement match its other fields.
 fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place: &Placement, operations: &[u32]) {
     let (view, length) = (index.view(), case.letters.len());
@@ -195,36 +201,37 @@ fn consistent(index: &Index<Held>, options: &ScoringOptions, case: &Case, place:
     assert!(operations.windows(2).all(|two| two[0] & 15 != two[1] & 15), "{operations:?} are merged");
     assert!(operations.iter().all(|operation| operation >> 4 > 0));
     assert_eq!(operations[0] & 15, CIGAR_MATCH);
-    let (mut at, mut target, mut score) = (usize::from(place.from), place.ref_start(), 0);
+    let (mut at, mut target, mut scores) = (usize::from(place.from), place.ref_start(), Vec::new());
     for operation in operations {
         let n = (operation >> 4) as i32;
         match operation & 15 {
             CIGAR_INSERTION => {
                 at += n as usize;
-                score -= options.gap_open[1] + n * options.gap_extend[1];
+                scores.push(-options.gap_open[1] - n * options.gap_extend[1]);
             }
             CIGAR_DELETION => {
                 target += n as u64;
-                score -= options.gap_open[0] + n * options.gap_extend[0];
+                scores.push(-options.gap_open[0] - n * options.gap_extend[0]);
             }
             kind => {
                 assert_eq!(kind, CIGAR_MATCH);
                 for _ in 0..n {
                     let letter = case.letters[at];
-                    score += match letter {
+                    scores.push(match letter {
                         _ if !is_acgt(letter) => AMBIGUOUS_BASE_SCORE,
                         _ if BASE_LETTERS[usize::from(view.base_code_at(target))] == letter => options.match_score,
                         _ => -options.mismatch_penalty,
-                    };
+                    });
                     (at, target) = (at + 1, target + 1);
                 }
             }
         }
     }
-    assert_eq!((at, target, score), (usize::from(place.to), place.ref_end(), place.score));
+    assert_eq!((at, target), (usize::from(place.to), place.ref_end()));
+    assert_eq!(place.score, best_part(&scores));
     let [left, right] = options.left_and_right_clip_penalties(place.reverse);
     let clipped = if place.from > 0 { left } else { 0 } + if at < length { right } else { 0 };
-    assert_eq!(place.net_score, score - clipped);
+    assert_eq!(place.net_score, scores.iter().sum::<i32>() - clipped);
     let middle = case.job.at + u64::from(case.job.width / 2);
     let bounds = view.contig_bounds(middle + u64::from(case.job.anchor));
     assert!(bounds.start <= place.ref_start() && place.ref_end() <= bounds.end);

@@ -1,6 +1,7 @@
 //! Reports of the mates of a template: which placements are reported, and whether they are a proper pair.
 
 use super::read_report::{ReadReport, bounded_mapq_without_mate, is_split_read, segment_mapq_upper_bound};
+use super::rescue::is_searched_near_all_placements;
 use super::{PairingBuffers, PairingContext, TemplateRead};
 use crate::insert_size::five_prime_position;
 use crate::mapper::MappedReads;
@@ -51,10 +52,25 @@ impl PairingBuffers {
         let mut next = self.placement_pairs.get(1).map_or(apart, |pair| pair.score.max(apart));
         let step = options.match_score + options.mismatch_penalty + 1;
         let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
-        // A position that was not examined, near another placement of the mate.
+        let mut copied = 0.0;
         if reads[0].deferred && reads[1].deferred {
+            // Copies that both mates have, of which not all were examined.
+            let skipped = |read: &TemplateRead| read.has_skipped_mate_positions || read.has_dropped_placements;
+            if reads.into_iter().any(skipped) {
+                copied = reads
+                    .map(|read| {
+                        mapping_quality::mapq_penalty_for_tied_placements(read.mapping_ranges.median_seed_copies)
+                    })
+                    .into_iter()
+                    .fold(f64::MAX, f64::min)
+                    * COPIES_PENALTY_SHARE;
+            }
+            // A position that was not examined, near another placement of the mate.
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
+                if is_searched_near_all_placements(other, options) {
+                    continue;
+                }
                 let rivals = mapping_quality::find_best_rival_score_and_count(
                     &other.placements,
                     usize::from(pair.which[1 - mate]),
@@ -62,6 +78,7 @@ impl PairingBuffers {
                     options,
                 );
                 let unseen = mapping_quality::likely_score_of_unexamined_placement(
+                    &this.placements[usize::from(pair.which[mate])],
                     this.joined,
                     this.mapping_ranges.median_seed_copies,
                     this.length,
@@ -70,12 +87,6 @@ impl PairingBuffers {
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }
         }
-        // Copies that both mates have.
-        let copied = reads
-            .map(|read| mapping_quality::mapq_penalty_for_tied_placements(read.mapping_ranges.median_seed_copies))
-            .into_iter()
-            .fold(f64::MAX, f64::min)
-            * COPIES_PENALTY_SHARE;
         let of_pair = mapping_quality::pair_mapq(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);

@@ -42,7 +42,7 @@ fn packed(letters: &[u8], reverse: bool) -> PackedReadBatch {
     packed
 }
 
-/// Score of a segment of a read, and its net score.
+/// Net score of a segment of a read, and the best score of a part of it.
 fn worth(
     differing: &[bool],
     letters: &[u8],
@@ -52,15 +52,19 @@ fn worth(
     options: &ScoringOptions,
 ) -> (i32, i32) {
     let [left, right] = options.left_and_right_clip_penalties(reverse);
-    let score = (from..to)
-        .map(|i| match differing[i] {
+    let (mut score, mut part, mut best) = (0, 0, 0);
+    for i in from..to {
+        let of_base = match differing[i] {
             false => options.match_score,
             true if is_acgt(letters[i]) => -options.mismatch_penalty,
             true => AMBIGUOUS_BASE_SCORE,
-        })
-        .sum::<i32>();
+        };
+        score += of_base;
+        part = (part + of_base).max(0);
+        best = best.max(part);
+    }
     let clipped = if from > 0 { left } else { 0 } + if to < letters.len() { right } else { 0 };
-    (score - clipped, score)
+    (score - clipped, best)
 }
 
 proptest! {
