@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -17,8 +18,8 @@ use genuma_somatic::provenance::{InputFile, Provenance, ReferenceIdentity};
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::parallel::map_in_order;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use tracing::warn;
-use url::Url;
 
 use crate::command_line;
 
@@ -179,7 +180,7 @@ pub(super) fn identify_reference_sequences(
     let mut assembly = None;
     if let Some(path) = path {
         let absolute = std::path::absolute(path).with_context(|| path.display().to_string())?;
-        url = Url::from_file_path(&absolute).ok().map(String::from);
+        url = Some(file_url(&absolute));
         assembly = read_assembly_of_dictionary(path)?;
     }
     let known = || {
@@ -190,6 +191,15 @@ pub(super) fn identify_reference_sequences(
         .map(|(contig, md5)| format!("{}\t{}\t{md5}\n", contig.name, contig.seq.len()))
         .collect();
     Ok(ReferenceIdentity { url, assembly: assembly.or_else(known), md5: md5_hex(lines.as_bytes()), sequence_md5 })
+}
+
+/// Characters of a path that a URL cannot have as they are, beside control characters and bytes that are not ASCII.
+const ENCODED_IN_URL: &AsciiSet =
+    &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`').add(b'{').add(b'}');
+
+/// The URL of a file, from its absolute path.
+fn file_url(absolute: &Path) -> String {
+    format!("file://{}", percent_encode(absolute.as_os_str().as_bytes(), ENCODED_IN_URL))
 }
 
 /// Returns the assembly (`AS`) in the sequence dictionary that Picard CreateSequenceDictionary writes beside a
@@ -220,6 +230,13 @@ mod tests {
     use genuma_reads::fasta::Contig;
 
     use super::*;
+
+    #[test]
+    fn urls_of_files_are_encoded() {
+        let url = |path: &str| file_url(Path::new(path));
+        assert_eq!(url("/data/hg38.fa"), "file:///data/hg38.fa");
+        assert_eq!(url("/my data/50%/é#1?.fa"), "file:///my%20data/50%25/%C3%A9%231%3F.fa");
+    }
 
     #[test]
     fn platforms_must_agree_and_be_those_of_sam() {
