@@ -48,20 +48,23 @@ pub(crate) struct GappedJob {
     reverse: bool,
     length: u16,
     width: u8,
+    /// Net score that an alignment must exceed: that of the placement.
+    net_score: i32,
     /// Whether the band contains every alignment with gaps of up to [`MAX_GAP_BP`] that could have a higher score than
     /// the placement.
     covers_all_gaps: bool,
 }
 
-/// The best alignment in the band of a [`GappedJob`].
+/// The result of a [`GappedJob`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GappedResult {
     /// Number of the read, as in [`GappedJob::read`].
     pub read: u32,
     /// Number of the placement, as in [`GappedJob::place`].
     pub place: u32,
-    /// The best alignment; if it has gaps, its CIGAR operations are in the list that the caller passed.
-    pub best: Placement,
+    /// The best alignment in the band, if its net score is higher than that of the placement. If it has gaps, its CIGAR
+    /// operations are in the list that the caller passed.
+    pub better: Option<Placement>,
     /// Whether the band contained every alignment with gaps of up to [`MAX_GAP_BP`] that could have a higher score than
     /// the placement.
     pub covers_all_gaps: bool,
@@ -99,6 +102,7 @@ impl GappedJob {
             reverse: place.reverse,
             length: length as u16,
             width: width as u8,
+            net_score: place.net_score,
             covers_all_gaps: !rival,
         })
     }
@@ -172,31 +176,48 @@ impl GappedAligner {
         }
         let ends = self.fill_matrix(options, width, rows, &clips, &lengths, &widths);
         for (lane, job) in jobs.iter().enumerate() {
-            let (total, row, column) = (ends.score[lane], ends.row[lane], ends.column[lane]);
-            if total <= NO_SCORE / 2 {
+            let total = i32::from(ends.score[lane]);
+            if total <= i32::from(NO_SCORE) / 2 {
                 continue;
             }
-            let (from, first) = self.trace_back(lane, row as usize, column as usize, width);
-            let to = row as u16 + 1;
-            let gapped = self.operations.len() > 1;
-            let best = Placement {
-                left: job.at + first as u64,
-                right: job.at + column as u64,
-                reverse: job.reverse,
-                from: from as u16,
-                to,
-                anchor: job.anchor,
-                score: self.best_local_score(options, lane, from, first),
-                net_score: i32::from(total),
-                cigar_start: cigars.len() as u32,
-                num_cigar_ops: if gapped { self.operations.len() as u16 } else { 0 },
-                ..Placement::default()
-            };
-            if gapped {
-                cigars.extend(self.operations.iter().rev());
-            }
-            each(GappedResult { read: job.read, place: job.place, best, covers_all_gaps: job.covers_all_gaps });
+            let better = (total > job.net_score).then(|| {
+                let (row, column) = (ends.row[lane] as usize, ends.column[lane] as usize);
+                self.traced_placement(options, job, lane, [row, column, width], total, cigars)
+            });
+            each(GappedResult { read: job.read, place: job.place, better, covers_all_gaps: job.covers_all_gaps });
         }
+    }
+
+    /// The alignment with net score `total` that ends in the cell at `row` and `column` of a band of `width` diagonals.
+    /// If it has gaps, its CIGAR operations are appended to `cigars`.
+    fn traced_placement(
+        &mut self,
+        options: &ScoringOptions,
+        job: &GappedJob,
+        lane: usize,
+        [row, column, width]: [usize; 3],
+        total: i32,
+        cigars: &mut Vec<u32>,
+    ) -> Placement {
+        let (from, first) = self.trace_back(lane, row, column, width);
+        let gapped = self.operations.len() > 1;
+        let placement = Placement {
+            left: job.at + first as u64,
+            right: job.at + column as u64,
+            reverse: job.reverse,
+            from: from as u16,
+            to: row as u16 + 1,
+            anchor: job.anchor,
+            score: self.best_local_score(options, lane, from, first),
+            net_score: total,
+            cigar_start: cigars.len() as u32,
+            num_cigar_ops: if gapped { self.operations.len() as u16 } else { 0 },
+            ..Placement::default()
+        };
+        if gapped {
+            cigars.extend(self.operations.iter().rev());
+        }
+        placement
     }
 
     #[inline(always)]

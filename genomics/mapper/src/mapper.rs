@@ -464,14 +464,14 @@ pub(crate) fn count_examined_disjoint_seeds(seeds: &[u16], deferred: &[DeferredL
     sure
 }
 
-/// Replaces a placement by the gapped alignment found for it if the alignment has a higher net score. The best score of
-/// a part is that of either. Records whether all gaps were tried.
+/// Replaces a placement by the better alignment found for it, if there is one. The best score of a part is that of
+/// either. Records whether all gaps were tried.
 #[inline(always)]
 pub(crate) fn replace_by_gapped_if_better(place: &mut Placement, found: &GappedResult) {
-    if found.best.net_score > place.net_score {
+    if let Some(better) = found.better {
         let Placement { is_rescued, is_on_alt, .. } = *place;
-        let score = place.score.max(found.best.score);
-        *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, score, ..found.best };
+        let score = place.score.max(better.score);
+        *place = Placement { is_rescued, is_on_alt, is_gapped_alignment: true, score, ..better };
     }
     place.all_gaps_tried |= found.covers_all_gaps;
 }
