@@ -12,7 +12,7 @@ const CHANCE_SCORE: i32 = 19;
 /// seed. Empirical: lowering the number lowers mapping qualities in repeats.
 const MIN_EXTRA_MISMATCHES: u16 = 4;
 /// Number of mismatches that a placement of a single read which was not examined is assumed to have in addition to one
-/// in each examined seed. Doubled if all positions of its seeds were examined. Empirical.
+/// in each examined seed. Three times as many if all positions of its seeds were examined. Empirical.
 const SINGLE_READ_EXTRA_MISMATCHES: u16 = 4;
 /// Share of a read that must be aligned for the maximum mapping quality. Empirical.
 const MIN_ALIGNED_SHARE: f64 = 0.9;
