@@ -62,6 +62,8 @@ struct TemplateRead {
     sampled: bool,
     /// Whether positions near positions of the mate were skipped.
     has_skipped_mate_positions: bool,
+    /// Whether the read has position lists that were not compared with the positions of the mate.
+    has_lists_not_joined: bool,
     /// Whether position lists were too long to be examined although they could contain the best position.
     has_skipped_lists: bool,
     /// Whether placements with good scores were dropped because there were too many.
@@ -241,6 +243,7 @@ impl PairingBuffers {
             read.mapping_ranges = mapped.mapping_ranges[i];
             read.joined = read.mapping_ranges.examined_seeds;
             read.deferred = !mapped.deferred_lists_of_read(i).is_empty();
+            read.has_lists_not_joined = read.deferred;
             (read.has_gapped_jobs, read.sampled, read.has_skipped_mate_positions, read.has_skipped_lists) =
                 (false, false, false, false);
             read.has_dropped_placements = read.mapping_ranges.has_dropped_placements;
@@ -328,6 +331,7 @@ impl PairingBuffers {
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
             let i = first + mate;
+            self.reads[i].has_lists_not_joined = !others.is_empty();
             self.reads[i].joined =
                 count_examined_disjoint_seeds(mapped.seed_starts_of_read(i), others, 0..self.reads[i].length);
         }

@@ -54,9 +54,12 @@ impl PairingBuffers {
         let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
         let mut copied = 0.0;
         if reads[0].deferred && reads[1].deferred {
-            // Copies that both mates have, of which not all were examined.
-            let skipped = |read: &TemplateRead| read.has_skipped_mate_positions || read.has_dropped_placements;
-            if reads.into_iter().any(skipped) {
+            let incomplete = |read: &TemplateRead| {
+                read.has_lists_not_joined || read.has_skipped_mate_positions || read.has_dropped_placements
+            };
+            let complete = !reads.into_iter().any(incomplete);
+            if !complete {
+                // Copies that both mates have.
                 copied = reads
                     .map(|read| {
                         mapping_quality::mapq_penalty_for_tied_placements(read.mapping_ranges.median_seed_copies)
@@ -68,7 +71,7 @@ impl PairingBuffers {
             // A position that was not examined, near another placement of the mate.
             for mate in 0..2 {
                 let (this, other) = (reads[mate], reads[1 - mate]);
-                if is_searched_near_all_placements(other, options) {
+                if complete && is_searched_near_all_placements(other, options) {
                     continue;
                 }
                 let rivals = mapping_quality::find_best_rival_score_and_count(
