@@ -190,8 +190,13 @@ fn twin(index: &Index<Held>, options: &ScoringOptions, case: &Case) -> (i64, i64
 
 /// Best sum of consecutive scores.
 fn best_part(scores: &[i32]) -> i32 {
-    let sums = (0..scores.len()).flat_map(|from| (from..=scores.len()).map(move |to| (from, to)));
-    sums.map(|(from, to)| scores[from..to].iter().sum()).max().unwrap_or(0)
+    let (mut best, mut sum, mut least) = (0, 0, 0);
+    for score in scores {
+        sum += score;
+        best = best.max(sum - least);
+        least = least.min(sum);
+    }
+    best
 }
 
 /// Asserts that the CIGAR operations of a placement match its other fields.
