@@ -79,6 +79,11 @@ struct TemplateRead {
 }
 
 impl TemplateRead {
+    /// Whether all positions of the read's seeds were compared with those of the mate.
+    fn is_compared_with_mate(&self) -> bool {
+        !self.has_lists_not_joined && !self.has_skipped_mate_positions && !self.has_dropped_placements
+    }
+
     #[inline(always)]
     fn sort_placements(&mut self, options: &ScoringOptions) {
         self.has_dropped_placements |= sort_and_filter_placements(options, self.length, &mut self.placements);

@@ -10,6 +10,13 @@ use crate::mapping_quality;
 /// Factor by which the mapping-quality penalty for frequent seeds of both mates is multiplied. Empirical.
 const COPIES_PENALTY_SHARE: f64 = 0.7;
 
+/// Amount by which the copies that the seeds of both mates have lower the mapping quality of a pair.
+fn penalty_for_copies(reads: [&TemplateRead; 2]) -> f64 {
+    let copies = reads.map(|read| read.mapping_ranges.median_seed_copies);
+    let fewer = copies[0].min(copies[1]);
+    mapping_quality::mapq_penalty_for_tied_placements(fewer) * COPIES_PENALTY_SHARE
+}
+
 impl PairingBuffers {
     /// Fills report number `report` for read number `read`, independently of its mate.
     pub(super) fn fill_report_without_mate(
@@ -54,19 +61,9 @@ impl PairingBuffers {
         let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
         let mut copied = 0.0;
         if reads[0].deferred && reads[1].deferred {
-            let incomplete = |read: &TemplateRead| {
-                read.has_lists_not_joined || read.has_skipped_mate_positions || read.has_dropped_placements
-            };
-            let complete = !reads.into_iter().any(incomplete);
+            let complete = reads.into_iter().all(TemplateRead::is_compared_with_mate);
             if !complete {
-                // Copies that both mates have.
-                copied = reads
-                    .map(|read| {
-                        mapping_quality::mapq_penalty_for_tied_placements(read.mapping_ranges.median_seed_copies)
-                    })
-                    .into_iter()
-                    .fold(f64::MAX, f64::min)
-                    * COPIES_PENALTY_SHARE;
+                copied = penalty_for_copies(reads);
             }
             // A position that was not examined, near another placement of the mate.
             for mate in 0..2 {
