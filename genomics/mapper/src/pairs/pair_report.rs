@@ -1,20 +1,39 @@
 //! Reports of the mates of a template: which placements are reported, and whether they are a proper pair.
 
-use super::read_report::{ReadReport, bounded_mapq_without_mate, is_split_read, segment_mapq_upper_bound};
+use super::read_report::{
+    ReadReport, bounded_mapq_without_mate, is_mostly_homopolymer, is_split_read, segment_mapq_upper_bound,
+};
 use super::rescue::is_searched_near_all_placements;
 use super::{PairingBuffers, PairingContext, TemplateRead};
 use crate::insert_size::five_prime_position;
 use crate::mapper::MappedReads;
 use crate::mapping_quality;
+use crate::placement::Placement;
 
 /// Factor by which the mapping-quality penalty for frequent seeds of both mates is multiplied. Empirical.
 const COPIES_PENALTY_SHARE: f64 = 0.7;
+/// Number of copies in the reference up to which the seeds that were compared with those of the mate are assumed to
+/// show all copies. Empirical: raising the number raises mapping qualities in repeats.
+const MAX_COPIES_SHOWN_BY_COMPARED_SEEDS: u32 = 1000;
 
-/// Amount by which the copies that the seeds of both mates have lower the mapping quality of a pair.
+/// Number of copies of a pair in the reference: the smaller of the numbers that the seeds of both mates have.
+fn num_copies(reads: [&TemplateRead; 2]) -> u32 {
+    let [first, second] = reads.map(|read| read.mapping_ranges.median_seed_copies);
+    first.min(second)
+}
+
+/// Whether all copies of a pair were examined: all positions of the seeds of both mates were compared, or, if there are
+/// few copies, those of some seeds.
+fn are_all_copies_examined(reads: [&TemplateRead; 2]) -> bool {
+    let some_compared =
+        |read: &TemplateRead| read.joined > 0 && !read.has_skipped_mate_positions && !read.has_dropped_placements;
+    reads.into_iter().all(TemplateRead::is_compared_with_mate)
+        || num_copies(reads) <= MAX_COPIES_SHOWN_BY_COMPARED_SEEDS && reads.into_iter().all(some_compared)
+}
+
+/// Amount by which the copies of a pair lower its mapping quality if not all of them were examined.
 fn penalty_for_copies(reads: [&TemplateRead; 2]) -> f64 {
-    let copies = reads.map(|read| read.mapping_ranges.median_seed_copies);
-    let fewer = copies[0].min(copies[1]);
-    mapping_quality::mapq_penalty_for_tied_placements(fewer) * COPIES_PENALTY_SHARE
+    mapping_quality::mapq_penalty_for_tied_placements(num_copies(reads)) * COPIES_PENALTY_SHARE
 }
 
 impl PairingBuffers {
@@ -30,8 +49,10 @@ impl PairingBuffers {
         report.placements.clear();
         report.placements.extend_from_slice(&self.reads[read].placements);
         let read = &self.reads[read];
+        let homopolymer = |place: &Placement| is_mostly_homopolymer(mapped, read, place, job.options);
+        let best = read.placements.iter().position(|place| !place.is_on_alt && !homopolymer(place)).unwrap_or(0);
         let primary =
-            (!read.placements.is_empty()).then(|| (0, bounded_mapq_without_mate(mapped, read, 0, job.options)));
+            (!read.placements.is_empty()).then(|| (best, bounded_mapq_without_mate(mapped, read, best, job.options)));
         report.choose_reported_segments(mapped, read, primary, false, job.options);
     }
 
@@ -61,7 +82,7 @@ impl PairingBuffers {
         let near = self.placement_pairs[1..].iter().filter(|pair| pair.score >= next - step).count();
         let mut copied = 0.0;
         if reads[0].deferred && reads[1].deferred {
-            let complete = reads.into_iter().all(TemplateRead::is_compared_with_mate);
+            let complete = are_all_copies_examined(reads);
             if !complete {
                 copied = penalty_for_copies(reads);
             }
@@ -93,7 +114,7 @@ impl PairingBuffers {
             let own = bounded_mapq_without_mate(mapped, read, which, options);
             // A mate can raise the mapping quality by at most 40.
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
-            let quality = quality.min(segment_mapq_upper_bound(read, which, options));
+            let quality = quality.min(segment_mapq_upper_bound(mapped, read, which, options));
             let report = &mut self.reports[mate];
             report.placements.clear();
             report.placements.extend_from_slice(&read.placements);

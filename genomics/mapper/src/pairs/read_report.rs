@@ -1,6 +1,9 @@
 //! What is reported of a read: its primary placement, further segments, and their mapping qualities.
 
+use std::ops::Range;
+
 use super::TemplateRead;
+use crate::bases::base_code_at;
 use crate::mapper::{MappedReads, count_examined_disjoint_seeds};
 use crate::mapping_quality;
 use crate::options::ScoringOptions;
@@ -43,9 +46,17 @@ pub(super) fn is_split_read(read: &TemplateRead, options: &ScoringOptions) -> bo
 }
 
 /// Upper bound of the mapping quality of a placement of a read. Unaligned bases lower it unless another placement
-/// aligns them.
-pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, options: &ScoringOptions) -> i32 {
+/// aligns them. It is 0 for a homopolymer.
+pub(super) fn segment_mapq_upper_bound(
+    mapped: &MappedReads,
+    read: &TemplateRead,
+    which: usize,
+    options: &ScoringOptions,
+) -> i32 {
     let place = &read.placements[which];
+    if is_mostly_homopolymer(mapped, read, place, options) {
+        return 0;
+    }
     let most = mapping_quality::mapq_bound_by_aligned_share(place, read.length);
     let explains =
         |other: &Placement| other.score >= options.min_score && place.covers_mostly_different_bases(other, read.length);
@@ -54,6 +65,39 @@ pub(super) fn segment_mapq_upper_bound(read: &TemplateRead, which: usize, option
     } else {
         most
     }
+}
+
+/// Whether most of the score of a placement of a part of a read is that of a homopolymer, and the rest is too little to
+/// report. Such bases follow the adapter where a fragment is shorter than the read, and match any homopolymer of the
+/// reference.
+pub(super) fn is_mostly_homopolymer(
+    mapped: &MappedReads,
+    read: &TemplateRead,
+    place: &Placement,
+    options: &ScoringOptions,
+) -> bool {
+    if mapping_quality::mapq_bound_by_aligned_share(place, read.length) == mapping_quality::MAX_MAPQ {
+        return false;
+    }
+    let (from, to) = place.aligned_range_as_sequenced(read.length);
+    let strand = mapped.packed.read_strand(read.number, false);
+    let of_homopolymer = homopolymer_score(strand.words, from..to, options);
+    2 * of_homopolymer > place.score && place.score - of_homopolymer < options.min_score
+}
+
+/// Score of the best ungapped alignment of a part of `bases` of a packed sequence to a homopolymer.
+fn homopolymer_score(words: &[u64], bases: Range<usize>, options: &ScoringOptions) -> i32 {
+    let mut ending_here = [0; 4];
+    let mut best = 0;
+    for at in bases {
+        let base = usize::from(base_code_at(words, at));
+        for (i, score) in ending_here.iter_mut().enumerate() {
+            let gain = if i == base { options.match_score } else { -options.mismatch_penalty };
+            *score = (*score + gain).max(0);
+        }
+        best = best.max(ending_here[base]);
+    }
+    best
 }
 
 /// Mapping quality of placement number `which` of a read, from the read alone.
@@ -77,7 +121,7 @@ pub(super) fn bounded_mapq_without_mate(
         )
     };
     mapping_quality::placement_mapq_without_mate(place, rivals, sure, read.deferred, read.length, options)
-        .min(segment_mapq_upper_bound(read, which, options))
+        .min(segment_mapq_upper_bound(mapped, read, which, options))
 }
 
 impl ReadReport {

@@ -366,3 +366,53 @@ fn a_mate_with_a_gap_is_compared_with_all_copies() {
         }
     }
 }
+
+#[test]
+fn copies_that_were_compared_do_not_lower_the_quality_of_a_pair() {
+    let mut dice = Dice(26);
+    let (letters, starts) = family(&mut dice, 250, 60);
+    let index = index(&[("family".into(), letters.clone())]);
+    let mut clear = 0;
+    for &start in starts.iter().step_by(2) {
+        let (reports, _) = &run(&index, &mates(&letters, start), true).0[0];
+        let parts = [(0, 150), (250, 400)];
+        let differing_from = |other: &usize| {
+            parts
+                .map(|(from, to)| differing(&letters[start + from..start + to], &letters[other + from..other + to]))
+                .iter()
+                .sum::<i32>()
+        };
+        let fewest = starts.iter().filter(|other| **other != start).map(differing_from).min().unwrap();
+        // With a single difference, several other copies are nearly as good.
+        if fewest >= 2 {
+            clear += 1;
+            for (mate, lines) in reports.iter().enumerate() {
+                assert_eq!(lines[0].at, (start + parts[mate].0) as u64);
+                assert!(lines[0].quality >= 20, "{fewest}: {lines:?}");
+            }
+        }
+    }
+    assert!(clear > 40, "{clear}");
+}
+
+#[test]
+fn a_homopolymer_behind_the_adapter_is_not_placed_with_confidence() {
+    let mut dice = Dice(27);
+    let mut letters = dice.bases(5000);
+    letters[3000..3025].fill(b'G');
+    letters[3026..3060].fill(b'G');
+    letters[2010..2016].fill(b'A');
+    let index = index(&[("some".into(), letters.clone())]);
+    let read = [&letters[1000..1040], &dice.bases(50)[..], &letters[3000..3060]].concat();
+    let lines = pieces(&index, &read);
+    let found: Vec<_> = lines.iter().map(|line| (line.at, line.of, line.quality)).collect();
+    assert!(matches!(found[..], [(1000, (0, 40..46), 40..), (3000, (90, 150), 0)]), "{found:?}");
+    // A short homopolymer does not lower the quality of a short alignment,
+    let read = [&letters[2000..2034], &dice.bases(116)[..]].concat();
+    let line = &pieces(&index, &read)[0];
+    assert_eq!(line.at, 2000);
+    assert!(line.quality >= 20, "{line:?}");
+    // and a long one not that of an alignment of other bases.
+    let line = &pieces(&index, &letters[2960..3110])[0];
+    assert_eq!((line.at, line.quality), (2960, 60));
+}
