@@ -9,7 +9,7 @@
 
 use genuma_kmers::encode::{kmer_mask, pack, reverse_complement_kmer, unpack};
 use genuma_kmers::run_with_widest_simd;
-use genuma_reads::packed_bases::{PackedBases, WORD_BASES, mask_of_bits_after_bases};
+use genuma_reads::packed_bases::{PackedBases, WORD_BASES};
 use genuma_work::hash::mix_bits;
 
 use crate::minisatellite::{self, MAX_MINISATELLITE_UNIT_BP, MIN_MINISATELLITE_UNIT_BP};
@@ -90,41 +90,37 @@ const MIN_RUN_BP: usize = 11;
 const WINDOW_STEP_BP: usize = WORD_BASES / 2;
 const _: () = assert!(WINDOW_STEP_BP - 1 + MIN_RUN_BP + MAX_SHORT_REPEAT_UNIT_BP <= WORD_BASES);
 /// Number of 32-base windows of a read that are tested for repeats in one step of the loop, with vector instructions.
-const WINDOWS_PER_STEP: usize = 8;
+const WINDOWS_PER_STEP: usize = 4;
 
-/// Tests a window of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the base one unit before.
-/// `bases` is the number of valid bases in the window. The result is not 0 if there are such bases.
+/// Tests windows of packed bases of a read for [`MIN_RUN_BP`] consecutive bases that equal the base one unit after.
+/// Sets bits of the entry of a window in `runs_found` if it has such bases.
 #[inline(always)]
-fn find_periodic_runs(window: u64, bases: usize) -> u64 {
-    let mut runs_found = 0;
+fn find_periodic_runs(windows: &[u64; WINDOWS_PER_STEP], runs_found: &mut [u64; WINDOWS_PER_STEP]) {
     for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
-        let differences = window ^ (window << (2 * unit));
-        // One bit for each base that is preceded by a whole unit.
-        let within = !mask_of_bits_after_bases(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
-        let mut runs = !(differences | (differences >> 1)) & within;
-        // Keep runs of at least 1, 2, 4, 8 and finally 11 bases, marked at one base.
-        for step in [1, 2, 4, MIN_RUN_BP - 8] {
-            runs &= runs << (2 * step);
+        for (window, found) in windows.iter().zip(&mut *runs_found) {
+            // The bases after the window count as A.
+            let differences = window ^ (window << (2 * unit));
+            // One bit for each base.
+            let mut runs = !(differences | (differences >> 1)) & 0x5555_5555_5555_5555;
+            // Keep runs of at least 1, 2, 4, 8 and finally 11 bases, marked at one base.
+            for step in [1, 2, 4, MIN_RUN_BP - 8] {
+                runs &= runs << (2 * step);
+            }
+            *found |= runs;
         }
-        runs_found |= runs;
     }
-    runs_found
 }
 
 /// Whether the first `bases` bases of a read may contain a short tandem repeat: a fast test, because most reads have
 /// none. False positives are possible, false negatives are not.
 #[inline(always)]
 fn may_contain_repeat_scalar(read: PackedBases<'_>, bases: usize) -> bool {
+    // The windows after the last one that lies within the read are replaced by the last 32 bases.
+    let last_window = bases.saturating_sub(WORD_BASES);
     let mut runs_found = [0; WINDOWS_PER_STEP];
-    for at in (0..bases).step_by(WINDOW_STEP_BP * WINDOWS_PER_STEP) {
-        let (mut windows, mut left) = ([0; WINDOWS_PER_STEP], [0; WINDOWS_PER_STEP]);
-        for i in 0..WINDOWS_PER_STEP {
-            windows[i] = read.word_from_base(at + i * WINDOW_STEP_BP);
-            left[i] = bases.saturating_sub(at + i * WINDOW_STEP_BP).min(WORD_BASES);
-        }
-        for i in 0..WINDOWS_PER_STEP {
-            runs_found[i] |= find_periodic_runs(windows[i], left[i]);
-        }
+    for at in (0..last_window + WINDOW_STEP_BP).step_by(WINDOW_STEP_BP * WINDOWS_PER_STEP) {
+        let windows = std::array::from_fn(|i| read.word_from_base((at + i * WINDOW_STEP_BP).min(last_window)));
+        find_periodic_runs(&windows, &mut runs_found);
     }
     runs_found != [0; WINDOWS_PER_STEP]
 }
@@ -151,6 +147,9 @@ pub fn for_each_repeat(seq: &[u8], read: PackedBases<'_>, mut each: impl FnMut(T
     });
 }
 
+/// A block whose bases are all N.
+const BLOCK_OF_N: u32 = u32::from_ne_bytes([b'N'; BLOCK_BP]);
+
 /// Finds short tandem repeats by comparing each block of [`BLOCK_BP`] bases with the bases one unit after it.
 fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     let word = |at: usize| seq.get(at..at + BLOCK_BP).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
@@ -158,6 +157,14 @@ fn scan_for_repeats(seq: &[u8], mut each: impl FnMut(TandemRepeat)) {
     for at in (0..seq.len().saturating_sub(BLOCK_BP)).step_by(BLOCK_BP) {
         // A repeat of this length contains a whole block that equals the bases one unit after it.
         let Some(here) = word(at) else { break };
+        if at >= done && here == BLOCK_OF_N && word(at + 1) == Some(here) {
+            let run = extend_repeat(seq, at, 1);
+            // A run of N that is as long as a unit is never inside a repeat. Its blocks are skipped, because each of
+            // them would be extended over the whole run.
+            if run.length_bp() >= MAX_SHORT_REPEAT_UNIT_BP {
+                done = run.end + 1 - BLOCK_BP;
+            }
+        }
         for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
             if at < done || word(at + unit) != Some(here) {
                 continue;
@@ -360,6 +367,43 @@ mod tests {
             without += usize::from(!may_repeat);
         }
         assert!(with > 2_000 && without > 7_000, "{with} {without}");
+    }
+
+    #[test]
+    fn runs_of_n_are_skipped_without_other_repeats() {
+        let mut x = 3u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let mut num_repeats = 0;
+        for _ in 0..5_000 {
+            let mut seq = Vec::new();
+            while seq.len() < 200 {
+                let letters = [&b"N"[..], b"N", b"A", b"ACGT", b"NA", b"NNNNNAC"][below(6) as usize];
+                seq.extend(letters.iter().cycle().take(1 + below(30) as usize));
+            }
+            // Every block, also those of N.
+            let (mut expected, mut done) = (Vec::new(), 0);
+            for at in (0..seq.len() - BLOCK_BP).step_by(BLOCK_BP) {
+                for unit in 1..=MAX_SHORT_REPEAT_UNIT_BP {
+                    if at < done || seq.get(at + unit..at + unit + BLOCK_BP) != Some(&seq[at..at + BLOCK_BP]) {
+                        continue;
+                    }
+                    let repeat = extend_repeat(&seq, at, unit);
+                    let min_bp = MIN_SHORT_REPEAT_BP.max(MIN_SHORT_REPEAT_UNITS * unit);
+                    if repeat.length_bp() >= min_bp && seq[repeat.start] != b'N' {
+                        done = repeat.end;
+                        expected.push(repeat);
+                    }
+                }
+            }
+            let mut found = Vec::new();
+            scan_for_repeats(&seq, |repeat| found.push(repeat));
+            assert_eq!(found, expected, "{}", String::from_utf8_lossy(&seq));
+            num_repeats += found.len();
+        }
+        assert!(num_repeats > 5_000);
     }
 
     #[test]
