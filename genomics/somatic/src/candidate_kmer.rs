@@ -295,8 +295,9 @@ impl CandidateSelector {
         } else {
             min_count.min(min_high_quality_count_above_errors(f64::from(root_in_tumour), self.error_rate))
         };
-        for (slot, counts) in root.counts.iter().enumerate() {
-            let [normal, tumour] = view(counts);
+        let slots = OccurringSlots::of_root(root);
+        for slot in slots {
+            let [normal, tumour] = view(&root.counts[slot]);
             if tumour < self.min_tumour_count {
                 continue;
             }
@@ -331,14 +332,14 @@ impl CandidateSelector {
                 });
             }
         }
-        let each = || root.counts.iter().map(&view);
+        let each = || slots.map(|slot| view(&root.counts[slot]));
         if self.number != POOLED_SELECTOR_NUMBER
             && may_root_yield_alleles_or_errors(root.root, each, [root_in_normal, root_in_tumour])
         {
             let counts = root.counts.each_ref().map(&view);
             self.tumour_alleles.add_root(root.root, self.k - 2, &counts, [root_in_normal, root_in_tumour]);
         }
-        self.compare_genotypes(root.counts.iter().map(&view), [root_in_normal, root_in_tumour]);
+        self.compare_genotypes(each(), [root_in_normal, root_in_tumour]);
     }
 
     /// Counts a root at which normal and tumour have different alleles. `of_root` has the counts of the root in both.
@@ -352,6 +353,32 @@ impl CandidateSelector {
         if counts.map(product).sum::<u64>() * 16 <= product(of_root) {
             self.mismatched_roots.fetch_add(1, Relaxed);
         }
+    }
+}
+
+/// Iterator over the k-mers of a root that occur in at least one sample: over their indices in
+/// [`RootCounters::counts`], in order. Most roots have one such k-mer.
+#[derive(Debug, Clone, Copy)]
+struct OccurringSlots(u32);
+
+impl OccurringSlots {
+    #[inline]
+    fn of_root<const S: usize>(root: &RootCounters<S>) -> OccurringSlots {
+        let occurs = |(slot, counts): (usize, &[u32; S])| u32::from(*counts != [0; S]) << slot;
+        OccurringSlots(root.counts.iter().enumerate().map(occurs).fold(0, |all, slot| all | slot))
+    }
+}
+
+impl Iterator for OccurringSlots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.0.trailing_zeros() as usize;
+        (self.0 != 0).then(|| {
+            self.0 &= self.0 - 1;
+            slot
+        })
     }
 }
 
