@@ -24,8 +24,9 @@ pub(crate) struct MinimizerFinder {
     /// At first the hash of the m-mer at each position, in the end the minimizer of the root at each position.
     hashes: Vec<u32>,
     scratch: Vec<u32>,
-    /// Bit `i % LANES` of entry `i / LANES`: root `i + 1` has another minimizer than root `i`.
-    changes: Vec<u32>,
+    /// Entry `i` is 1 if root `i + 1` has another minimizer than root `i`, and 0 otherwise; padded with zeros to a
+    /// multiple of [`LANES`].
+    changes: Vec<u8>,
 }
 
 impl MinimizerFinder {
@@ -38,9 +39,8 @@ impl MinimizerFinder {
     /// Finder for the roots of `k`-mers with minimizers of `m` bases (at most 16 and k−2), which uses vector
     /// instructions of `level`.
     pub(crate) fn with_minimizer_length(k: u32, m: u32, level: SimdLevel) -> Self {
-        let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
-        Self { level, m, window, roots: 0, hashes, scratch: spare, changes }
+        Self { level, m, window, roots: 0, hashes: Vec::new(), scratch: Vec::new(), changes: Vec::new() }
     }
 
     /// Finds the minimizer of the root of each k-mer in the `bases` (at least k) bases from `start` on. Calls `each`
@@ -59,10 +59,11 @@ impl MinimizerFinder {
             || self.find_scalar(read, start + 1, bases - 2),
         );
         let mut start = 0;
-        for (i, &changes) in self.changes.iter().enumerate() {
-            let mut left = changes;
+        for (i, &changes) in self.changes.as_chunks().0.iter().enumerate() {
+            // One byte for each root.
+            let mut left = u64::from_le_bytes(changes);
             while left != 0 {
-                let end = i * LANES + left.trailing_zeros() as usize + 1;
+                let end = i * size_of::<u64>() + left.trailing_zeros() as usize / 8 + 1;
                 each(self.hashes[start], start, end - start);
                 start = end;
                 left &= left - 1;
@@ -98,21 +99,16 @@ impl MinimizerFinder {
             std::mem::swap(hashes, spare);
             width += step;
         }
-        changes.clear();
-        let (words, last) = ((*roots - 1) / LANES, (*roots - 1) % LANES);
-        for i in 0..=words {
-            let near: &[u32; LANES] = hashes[i * LANES..].first_chunk().expect("lanes");
-            let far: &[u32; LANES] = hashes[i * LANES + 1..].first_chunk().expect("lanes");
-            let mut differ = [0; LANES];
+        let last_root = *roots - 1;
+        changes.resize(roots.next_multiple_of(LANES), 0);
+        for (block, differ) in changes.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let near: &[u32; LANES] = hashes[block * LANES..].first_chunk().expect("lanes");
+            let far: &[u32; LANES] = hashes[block * LANES + 1..].first_chunk().expect("lanes");
             for lane in 0..LANES {
                 differ[lane] = u8::from(near[lane] != far[lane]);
             }
-            // Compresses eight bytes of 0 or 1 to eight bits.
-            let bits = |eight: &[u8; 8]| (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
-            let change = (differ.as_chunks().0.iter().rev()).fold(0, |all, eight| (all << 8) | bits(eight));
-            changes.push(change);
         }
-        changes[words] &= (1 << last) - 1;
+        changes[last_root..].fill(0);
     }
 }
 
