@@ -33,7 +33,7 @@
 pub mod encode;
 mod minimizer;
 mod superkmer;
-mod minimizer_filter;
+mod seed_filter;
 mod partition;
 mod plan;
 mod node_assignment;
@@ -57,13 +57,13 @@ use genuma_reads::{Lane, ReadEstimate, ReadPair};
 pub use checkpoint::{BinnedReadsCheckpoint, CountedKmersCheckpoint};
 pub use device::{CountingTimesWithAndWithoutDevices, Devices, estimate_times_with_and_without_devices};
 pub use genuma_machine::simd_and_prefetch::{prefetch, run_with_widest_simd};
-pub use minimizer_filter::{MinimizerFilter, MinimizerFilterScratch};
 pub use node_assignment::NodeThreadsAndMemory;
 pub use partition::{BinGrid, CountedOrTooLarge, MAX_PARTITIONS, Partition, count_all_partitions};
 pub use pipeline::{ScatteredReads, count_partition};
 pub use plan::{CountForecast, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes, min_memory_bytes_for_grid};
 pub use run_time_sample_number::{ScatteredSamples, SortableSampleKmers};
 pub use scatter::{ScatterDevice, SimulatedFpga};
+pub use seed_filter::SeedFilter;
 pub use shards::{ShardKmerIndex, count_partition_from_shards};
 pub use sorted_kmers::SortableKmers;
 

@@ -73,12 +73,6 @@ impl SuperKmerCutter {
         Self { k: k as usize, minimizers: MinimizerFinder::for_kmer_length(k, level) }
     }
 
-    /// Cutter for minimizers of `m` bases (at most 16 and k−2).
-    pub(crate) fn with_minimizer_length(k: u32, m: u32) -> Self {
-        let minimizers = MinimizerFinder::with_minimizer_length(k, m, SimdLevel::widest_available());
-        Self { k: k as usize, minimizers }
-    }
-
     /// Calls `emit` with each super-k-mer of the read, in order.
     #[inline]
     pub(crate) fn cut_into_super_kmers(&mut self, read: &CodesAndPackedBases, mut emit: impl FnMut(SuperKmer)) {

@@ -416,7 +416,6 @@ impl TaskRunner<'_> {
         ReadPasses {
             reads: ReadSource::Packed(copy),
             num_samples: samples,
-            k: self.call.params.k,
             threads: self.resources.threads,
             has_normal: self.call.samples.has_normal(),
         }

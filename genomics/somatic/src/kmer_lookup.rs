@@ -1,11 +1,13 @@
 //! Finds the occurrences of up to some million k-mers in reads and in the genome.
 //!
-//! Most sequences contain none of the k-mers. Therefore a filter of minimizers ([`genuma_kmers::MinimizerFilter`])
-//! first finds the stretches that may contain one, and k-mers are looked up only in these stretches.
+//! Most sequences contain none of the k-mers. Therefore a filter of seeds ([`genuma_kmers::SeedFilter`]) first finds the
+//! stretches that may contain one, and k-mers are looked up only in these stretches.
 
-use genuma_kmers::encode::kmers;
-use genuma_kmers::{MinimizerFilter, MinimizerFilterScratch};
-use genuma_reads::packed_bases::PackedBases;
+use std::ops::Range;
+
+use genuma_kmers::SeedFilter;
+use genuma_kmers::encode::{KmerOnBothStrands, kmer_mask, kmers, reverse_complement_kmer};
+use genuma_reads::packed_bases::{CodesAndPackedBases, PackedBases};
 use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::{KmerMap, StartedKmerLookup};
@@ -30,13 +32,14 @@ pub struct KmerHit {
 pub struct KmerLookup {
     k: u32,
     map: KmerMap,
-    sieve: MinimizerFilter,
+    filter: SeedFilter,
 }
 
 /// Buffers with which one thread looks up the k-mers of sequences; reused for the next sequence.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KmerLookupBuffers {
-    sifter: MinimizerFilterScratch,
+    /// The current sequence.
+    read: CodesAndPackedBases,
     /// k-mers of the current sequence whose lookup is not finished.
     pending: Vec<PendingLookup>,
 }
@@ -52,13 +55,6 @@ struct PendingLookup {
 /// Number of k-mers that are looked up together, so that their cache lines are prefetched in parallel.
 const LOOKUP_BATCH: usize = 128;
 
-impl KmerLookupBuffers {
-    /// Creates buffers for k-mers of `k` bases.
-    pub fn for_kmer_length(k: u32) -> KmerLookupBuffers {
-        KmerLookupBuffers { sifter: MinimizerFilterScratch::allocate_for_kmer_length(k), pending: Vec::new() }
-    }
-}
-
 impl KmerLookup {
     /// Builds the lookup for `kmers`, which must be distinct, canonical and of `k` bases (17 to 32).
     pub fn from_kmer_iter(k: u32, kmers: impl Iterator<Item = u64>) -> KmerLookup {
@@ -67,7 +63,7 @@ impl KmerLookup {
 
     /// Builds the lookup from distinct, canonical k-mers of `k` bases (17 to 32), without copying them.
     pub fn from_kmers(k: u32, kmers: Vec<u64>) -> KmerLookup {
-        KmerLookup { k, sieve: MinimizerFilter::from_kmers(k, kmers.iter().copied()), map: KmerMap::from_kmers(kmers) }
+        KmerLookup { k, filter: SeedFilter::from_kmers(k, &kmers), map: KmerMap::from_kmers(kmers) }
     }
 
     /// The k-mers by rank. Frees the memory of the lookup.
@@ -95,11 +91,6 @@ impl KmerLookup {
         self.map.kmer_of_rank(rank)
     }
 
-    /// Creates buffers for one thread.
-    pub fn allocate_lookup_buffers(&self) -> KmerLookupBuffers {
-        KmerLookupBuffers::for_kmer_length(self.k)
-    }
-
     /// The rank of a canonical k-mer; `None` if the set does not contain it.
     pub fn rank_of_kmer(&self, kmer: u64) -> Option<u32> {
         self.map.rank_of_kmer(kmer)
@@ -110,30 +101,55 @@ impl KmerLookup {
     pub fn find_kmers<'a>(
         &self,
         seq: &[u8],
-        KmerLookupBuffers { sifter, pending: asked }: &'a mut KmerLookupBuffers,
+        KmerLookupBuffers { read, pending }: &'a mut KmerLookupBuffers,
         out: &mut Vec<KmerHit>,
     ) -> PackedBases<'a> {
-        let KmerLookup { k, map, sieve } = self;
-        asked.clear();
-        // By now the filter word is in the cache; then the slot of the table.
-        let mut look = |asked: &mut Vec<PendingLookup>| {
-            asked.retain(|place| map.check_filter_and_prefetch_slot(&place.kmer));
-            for PendingLookup { start: at, forward, kmer } in asked.drain(..) {
-                out.extend(map.finish_lookup(&kmer).map(|rank| KmerHit { start: at, span: *k, rank, forward }));
-            }
-        };
-        let packed = sieve.for_each_candidate_range(seq, sifter, |stretch| {
-            let from = stretch.start;
-            for (at, kmer) in kmers(&seq[stretch], *k) {
-                if asked.len() == LOOKUP_BATCH {
-                    look(asked);
+        read.encode_bases(seq, seq, 0);
+        let packed = read.packed_bases();
+        pending.clear();
+        self.filter.for_each_candidate_range(packed, seq.len(), |range| {
+            let mut start_lookup = |start: usize, kmer: KmerOnBothStrands| {
+                if pending.len() == LOOKUP_BATCH {
+                    self.finish_lookups(pending, out);
                 }
-                let (at, forward) = ((from + at) as u32, kmer.forward <= kmer.reverse);
-                asked.push(PendingLookup { start: at, forward, kmer: map.start_lookup(kmer.canonical()) });
+                let (start, forward) = (start as u32, kmer.forward <= kmer.reverse);
+                pending.push(PendingLookup { start, forward, kmer: self.map.start_lookup(kmer.canonical()) });
+            };
+            if packed.has_non_acgt {
+                kmers(&seq[range.clone()], self.k).for_each(|(at, kmer)| start_lookup(range.start + at, kmer));
+            } else {
+                for_each_packed_kmer(packed, range, self.k, start_lookup);
             }
         });
-        look(asked);
+        self.finish_lookups(pending, out);
         packed
+    }
+
+    /// Finishes the pending lookups and appends the k-mers that are in the set to `out`.
+    fn finish_lookups(&self, pending: &mut Vec<PendingLookup>, out: &mut Vec<KmerHit>) {
+        // By now the filter word is in the cache; then the slot of the table.
+        pending.retain(|lookup| self.map.check_filter_and_prefetch_slot(&lookup.kmer));
+        for PendingLookup { start, forward, kmer } in pending.drain(..) {
+            out.extend(self.map.finish_lookup(&kmer).map(|rank| KmerHit { start, span: self.k, rank, forward }));
+        }
+    }
+}
+
+/// Calls `each` with the k-mers in a range of bases, which must be A, C, G and T, with their start and both strands.
+#[inline]
+fn for_each_packed_kmer(
+    read: PackedBases<'_>,
+    range: Range<usize>,
+    k: u32,
+    mut each: impl FnMut(usize, KmerOnBothStrands),
+) {
+    let kmer_at = |start: usize| read.word_from_base(start) >> (64 - 2 * k);
+    // The reverse complement of the k-mer one base before the first.
+    let mut reverse = reverse_complement_kmer(kmer_at(range.start), k) << 2 & kmer_mask(k);
+    for start in range.start..range.end + 1 - k as usize {
+        let forward = kmer_at(start);
+        reverse = reverse >> 2 | (!forward & 3) << (2 * (k - 1));
+        each(start, KmerOnBothStrands { forward, reverse });
     }
 }
 
@@ -152,15 +168,15 @@ mod tests {
         let mut seq: Vec<u8> = (0..30_000).map(|_| base()).collect();
         let copy = reverse_complement(&seq[100..400]);
         seq[20_000..20_300].copy_from_slice(&copy);
-        seq[9_000] = b'N';
-        for k in [24, 31, 32] {
-            let mut searched: Vec<u64> = kmers(&seq, k).step_by(97).map(|(_, kmer)| kmer.canonical()).collect();
+        let with_n = [&seq[..9_000], b"N", &seq[9_001..]].concat();
+        for (k, seq) in [24, 31, 32].into_iter().flat_map(|k| [(k, &seq), (k, &with_n)]) {
+            let mut searched: Vec<u64> = kmers(seq, k).step_by(97).map(|(_, kmer)| kmer.canonical()).collect();
             searched.sort_unstable();
             searched.dedup();
             let lookup = KmerLookup::from_kmer_iter(k, searched.iter().copied());
-            let (mut found, mut scratch) = (Vec::new(), lookup.allocate_lookup_buffers());
-            lookup.find_kmers(&seq, &mut scratch, &mut found);
-            let expected: Vec<KmerHit> = kmers(&seq, k)
+            let (mut found, mut scratch) = (Vec::new(), KmerLookupBuffers::default());
+            lookup.find_kmers(seq, &mut scratch, &mut found);
+            let expected: Vec<KmerHit> = kmers(seq, k)
                 .filter_map(|(at, kmer)| {
                     let rank = searched.binary_search(&kmer.canonical()).ok()? as u32;
                     Some(KmerHit { start: at as u32, span: k, rank, forward: kmer.forward <= kmer.reverse })

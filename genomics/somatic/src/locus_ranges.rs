@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::aligned_contig::AlignedContig;
 use crate::change::Change;
 use crate::change::change_sort_position;
+use crate::kmer_lookup::KmerLookupBuffers;
 use crate::locus::Locus;
 use crate::read_placement::{self, PlacedRead};
 use crate::recruit::{LocusDepths, RecruitedPair, RecruitingKmerIndex};
@@ -168,7 +169,7 @@ impl RecruitedPairBuckets {
             Ok((first, pairs.iter().map(estimate_pair_bytes).sum::<u64>()))
         };
         let counts =
-            try_map_in_order(buckets.num_buckets(), threads, || (index.allocate_lookup_buffers(), Vec::new()), settle)?;
+            try_map_in_order(buckets.num_buckets(), threads, || (KmerLookupBuffers::default(), Vec::new()), settle)?;
         let (firsts, resident): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
         let (pairs, downsampling_factors) = (firsts.iter().sum(), depths.downsampling_factors());
         Ok(RecruitedPairsOnDisk {
@@ -444,7 +445,7 @@ mod tests {
             RecruitingKmerIndex::from_recruiting_kmers(RecruitingKmers::select_recruiting_kmers(contigs, 31, None, 1));
         let seen = PairCountsByRecruitingKmer::zero_counts(&index, 2);
         let shelving = RecruitedPairBuckets::create_buckets(contigs, path).unwrap();
-        let (mut looking, mut found) = (index.allocate_lookup_buffers(), Vec::new());
+        let (mut looking, mut found) = (KmerLookupBuffers::default(), Vec::new());
         let mut kept = 0;
         for i in (0..59_500).step_by(60) {
             let mates = [genome[i..i + 100].to_vec(), reverse_complement(&genome[i + 300..i + 400])];

@@ -189,7 +189,6 @@ impl CallJob {
         ReadPasses {
             reads: packed_reads.map_or(ReadSource::Files(&self.lanes), ReadSource::Packed),
             num_samples: self.samples.num_samples(),
-            k: self.params.k,
             threads: self.resources.threads,
             has_normal: self.samples.has_normal(),
         }

@@ -26,8 +26,6 @@ pub(crate) struct ReadPasses<'a> {
     pub reads: ReadSource<'a>,
     /// Number of samples, the normal first.
     pub num_samples: usize,
-    /// Length of the k-mers that are searched for.
-    pub k: u32,
     /// Number of threads, at least 1.
     pub threads: usize,
     /// Whether there is a normal. Without one, sample 0 consists of reads of the reference, which are not evidence.
@@ -35,15 +33,10 @@ pub(crate) struct ReadPasses<'a> {
 }
 
 /// Buffers of one thread for searching k-mers, and the hits in the current pair.
+#[derive(Default)]
 struct SearchScratch {
     looking: KmerLookupBuffers,
     hits: [Vec<KmerHit>; 2],
-}
-
-impl SearchScratch {
-    fn new(k: u32) -> SearchScratch {
-        SearchScratch { looking: KmerLookupBuffers::for_kmer_length(k), hits: Default::default() }
-    }
 }
 
 impl ReadPasses<'_> {
@@ -120,7 +113,7 @@ impl ReadPasses<'_> {
         may_use: impl Fn(ReadPair<'_>, &mut SearchScratch) -> bool + Sync,
         each: impl Fn(ReadPair<'_>, u8, &mut SearchScratch) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let (threads, scratch) = (self.threads, || SearchScratch::new(self.k));
+        let (threads, scratch) = (self.threads, SearchScratch::default);
         let lanes = match self.reads {
             ReadSource::Files(lanes) => lanes,
             ReadSource::Packed(copy) => {

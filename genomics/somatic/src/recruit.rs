@@ -483,11 +483,6 @@ impl RecruitingKmerIndex {
         })
     }
 
-    /// Allocates buffers with which one thread looks up k-mers.
-    pub fn allocate_lookup_buffers(&self) -> KmerLookupBuffers {
-        self.lookup.allocate_lookup_buffers()
-    }
-
     /// Computes the depths of all loci from the counts of all reads. `contigs` is the number of contigs.
     pub fn compute_locus_depths(&self, pair_counts: &PairCountsByRecruitingKmer, contigs: usize) -> LocusDepths {
         let (samples, kmers) = (pair_counts.num_samples, pair_counts.counts_by_rank_and_sample());
@@ -590,7 +585,7 @@ fn count_genome_copies(distinct: &[u64], k: u32, genome: &Reference, threads: us
             let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
         }
     };
-    map_in_order(pieces.len(), threads, || (sought.allocate_lookup_buffers(), Vec::new()), count);
+    map_in_order(pieces.len(), threads, || (KmerLookupBuffers::default(), Vec::new()), count);
     copies.into_iter().map(AtomicU8::into_inner).collect()
 }
 

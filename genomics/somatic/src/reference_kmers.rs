@@ -13,7 +13,7 @@ use genuma_reads::packed_bases::CodesAndPackedBases;
 use genuma_work::ProgressCounters;
 use genuma_work::parallel::map_in_order;
 
-use crate::kmer_lookup::KmerLookup;
+use crate::kmer_lookup::{KmerLookup, KmerLookupBuffers};
 use crate::tandem_repeat::{for_each_repeat, for_each_repeat_kmer};
 
 /// Number of reference bases that are buffered before all threads search them.
@@ -93,7 +93,7 @@ fn count_copies(
                 count_repeats(chunk, packed);
             }
         };
-        let scratch = || (lookup.allocate_lookup_buffers(), Vec::new(), CodesAndPackedBases::default());
+        let scratch = || (KmerLookupBuffers::default(), Vec::new(), CodesAndPackedBases::default());
         map_in_order(starts.div_ceil(CHUNK_BASES), threads, scratch, chunk);
         meter.add_bytes(starts as u64);
     };

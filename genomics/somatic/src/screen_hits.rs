@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::change::{Change, RetainedSide, change_sort_position};
 use crate::event::Event;
-use crate::kmer_lookup::{KmerHit, KmerLookup};
+use crate::kmer_lookup::{KmerHit, KmerLookup, KmerLookupBuffers};
 use crate::vcf_record::{self, VcfRecord};
 
 /// A call whose inserted sequence comes from a screened sequence.
@@ -101,7 +101,7 @@ pub fn find_screen_hits(events: &[Event], genome: &Reference, path: &Path, k: u3
 /// Returns the names of the screened sequences, and for each searched k-mer (by rank) its first position in them.
 fn locate_kmers(path: &Path, sought: &KmerLookup) -> Result<(Vec<String>, HashMap<u32, ScreenPosition>), Error> {
     let (mut names, mut places) = (Vec::<String>::new(), HashMap::new());
-    let (mut looking, mut hits) = (sought.allocate_lookup_buffers(), Vec::<KmerHit>::new());
+    let (mut looking, mut hits) = (KmerLookupBuffers::default(), Vec::<KmerHit>::new());
     let overlap = sought.k() as usize - 1;
     // The last bases of the current sequence, and the number of bases before them.
     let (mut held, mut before) = (Vec::new(), 0u64);

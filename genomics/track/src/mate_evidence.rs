@@ -101,7 +101,7 @@ impl<'a> EvidenceCollector<'a> {
             anchors,
             junctions,
             weights: log_odds_by_quality(),
-            lookup_scratch: anchors.lookup.allocate_lookup_buffers(),
+            lookup_scratch: KmerLookupBuffers::default(),
             hits: Vec::new(),
             placements: Vec::new(),
             mate_evidence: Default::default(),

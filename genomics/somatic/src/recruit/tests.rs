@@ -3,6 +3,7 @@ use genuma_reads::fasta::Contig;
 use super::*;
 use crate::aligned_contig::ContigChange;
 use crate::change::Change;
+use crate::kmer_lookup::KmerLookupBuffers;
 
 fn bases(n: usize, dice: &mut u64) -> Vec<u8> {
     let mut next = || {
@@ -61,7 +62,7 @@ fn no_reads_are_looked_for_where_too_many_copies_are_alike() {
     let mut contigs_of = |from: usize| {
         let seq = &genome[from..from + 150];
         let pair = ReadPair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-        let (mut looking, seen) = (index.allocate_lookup_buffers(), PairCountsByRecruitingKmer::zero_counts(&index, 2));
+        let (mut looking, seen) = (KmerLookupBuffers::default(), PairCountsByRecruitingKmer::zero_counts(&index, 2));
         index.recruit_pair(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
     };
     assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

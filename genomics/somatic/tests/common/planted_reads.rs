@@ -153,7 +153,7 @@ pub fn recruit(compared: &AlignedContig, genome: &Reference, pairs: &[LabelledPa
         1,
     ));
     let (seen, mut looking, mut found) =
-        (PairCountsByRecruitingKmer::zero_counts(&index, 2), KmerLookupBuffers::for_kmer_length(K), Vec::new());
+        (PairCountsByRecruitingKmer::zero_counts(&index, 2), KmerLookupBuffers::default(), Vec::new());
     let mut kept: Vec<RecruitedPair> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit_pair(lent, p.sample, &seen, &mut looking, &mut found)))
