@@ -15,9 +15,10 @@ use crate::call::sample_options::{
 };
 use crate::call::{disk_space, memory_limits, messages, panel};
 use crate::errors::UsageError;
-use crate::forecast::calibrate::EarlierRun;
+use crate::forecast::calibrate::{EarlierRun, RateSource};
 use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
+use crate::forecast::machine_speed::MachineSpeed;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::text;
@@ -40,8 +41,9 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
 /// are called, and no file is written except that of --json.
 ///
 /// Times and memory are calculated from the number of bases and from rates, such as CPU seconds per
-/// Gbase. The rates were measured on the machine of genuma's authors. With --from they come from
-/// earlier runs on your machine, which makes the prediction more accurate.
+/// Gbase. The rates were measured on the machine of genuma's authors. With --measure they are scaled
+/// to the speed of your machine. With --from they come from earlier runs on your machine, which makes
+/// the prediction more accurate.
 ///
 /// Exit code 0: the call fits in the memory of --memory. 1: it does not, or --scratch is so small that
 /// counting would need more than 4096 passes over the reads. Otherwise too little disk space only makes
@@ -95,6 +97,10 @@ pub(crate) struct Args {
     /// runs
     #[arg(long, value_name = "SUMMARY", num_args = 1.., help_heading = "Method")]
     from: Vec<PathBuf>,
+    /// Measure the speed of this machine first, with a call of simulated reads that takes about a quarter of a minute of
+    /// CPU time; predicted times are scaled to it
+    #[arg(long, conflicts_with = "from", help_heading = "Method")]
+    measure: bool,
 
     /// Threads [default: all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
@@ -135,24 +141,33 @@ fn parse_depths(text: &str) -> Result<[f64; 2], String> {
 /// # Errors
 /// The arguments contradict each other, an input cannot be read, or the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.costs.has_price_without_power() && args.from.is_empty() {
+    if args.costs.has_price_without_power() && args.from.is_empty() && !args.measure {
         return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }
-    let runs: Vec<EarlierRun> = args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?;
-    text::print_and_write_forecast(args.call_input()?, &runs, &args.gpu, &args.costs, args.json.as_deref())
+    let input = args.call_input()?;
+    let rates = if args.measure {
+        RateSource::Measured(MachineSpeed::measure(args.work_folder(), input.resources.threads)?)
+    } else if args.from.is_empty() {
+        RateSource::BuiltIn
+    } else {
+        RateSource::EarlierRuns(args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?)
+    };
+    text::print_and_write_forecast(input, &rates, &args.gpu, &args.costs, args.json.as_deref())
 }
 
 impl Args {
+    /// The folder whose free space is used in the prediction.
+    fn work_folder(&self) -> &Path {
+        self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."))
+    }
+
     fn call_input(&self) -> anyhow::Result<ForecastInput> {
         let resources = Resources {
             threads: command_line::threads_or_all_cpus(self.threads),
             memory: self.memory.unwrap_or_else(memory_limits::default_memory_budget_bytes),
             scratch: match self.scratch {
                 Some(scratch) => scratch,
-                None => {
-                    let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
-                    disk_space::choose_scratch_bytes(folder, None)?
-                }
+                None => disk_space::choose_scratch_bytes(self.work_folder(), None)?,
             },
             devices: Default::default(),
         };

@@ -51,7 +51,7 @@ fn sizes_are_enough_for_a_plan() {
         "\nscratch ",
         " kWh at 250 W",
         "\ncost ",
-        "give earlier runs on this machine with --from",
+        "or give earlier runs on it with --from",
         "\nfits\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -192,6 +192,34 @@ fn earlier_runs_say_what_this_machine_does() {
     // The forecast of the same reads, calibrated with the run, is what the run took.
     let [planned, took] = [cpu(&plan["forecast"]["units"]), cpu(&ran["units"])];
     assert!((planned / took - 1.0).abs() < 0.1, "{planned} {took}");
+}
+
+#[test]
+fn a_measured_machine_scales_all_times() {
+    let work = scratch("plan_measure");
+    fs::create_dir_all(&work).expect("a folder");
+    let options =
+        ["plan", "--genome", "100M", "--depth", "30,30", "--threads", "2", "--memory", "4G", "--scratch", "40G"];
+    let forecast = |name: &str, more: &[&str]| {
+        let file = work.join(format!("{name}.json"));
+        let ended =
+            run([&options[..], more, &["--work", text(&work), "--json", text(&file)]].concat()).assert_success();
+        let written = json(&file);
+        fs::remove_file(&file).expect("a file");
+        (ended.stdout, written)
+    };
+    let (said, built_in) = forecast("built_in", &[]);
+    assert!(said.contains("with --measure") && built_in["machine_speed"].is_null(), "{said}");
+    let (said, measured) = forecast("measured", &["--measure"]);
+    let speed = |key: &str| measured["machine_speed"][key].as_f64().expect("a number");
+    let ratio = speed("cpu_s") / speed("cpu_s_on_machine_of_rates");
+    assert!(said.contains(&format!("this machine takes {ratio:.2} times")), "{said}");
+    let cpu_s = |forecast: &Value| forecast["forecast"]["units"][1]["cpu_s"].as_f64().expect("a number");
+    assert!((cpu_s(&measured) / cpu_s(&built_in) / ratio - 1.0).abs() < 1e-6, "{measured}");
+    // Reads and calls of the measurement are removed.
+    assert_eq!(fs::read_dir(&work).expect("a folder").count(), 0);
+    let both = run(["plan", "--genome", "1M", "--depth", "30,30", "--measure", "--from", "x"]);
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
 }
 
 #[test]

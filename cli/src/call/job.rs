@@ -23,6 +23,7 @@ use super::{
     sample_options, why,
 };
 use crate::errors::UsageError;
+use crate::forecast::calibrate::RateSource;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::text;
 use crate::input_files::InputFileStates;
@@ -80,7 +81,7 @@ impl Args {
         job.resources.scratch = disk_space::choose_scratch_bytes(&job.store.work_folder, self.scratch)?;
         text::print_and_write_forecast(
             measure_forecast_input(&job, reference)?,
-            &[],
+            &RateSource::BuiltIn,
             &self.gpu,
             &CostOptions::default(),
             None,

@@ -11,6 +11,7 @@ use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
+use super::machine_speed::MachineSpeed;
 use super::model::{ForecastInput, UnitForecast};
 use super::rates::{CostRates, MEASURED_RATES};
 
@@ -154,7 +155,7 @@ impl EarlierRun {
 
     /// Returns the share of the time in which the threads used a CPU: CPU time / (wall-clock time × threads), limited
     /// to 0.02 to 1. `None` if the summary does not have these values.
-    fn busy_share(&self) -> Option<f64> {
+    pub(super) fn busy_share(&self) -> Option<f64> {
         let threads = self.resources.as_ref()?.threads as f64;
         let run = || self.units.iter().filter(|cost| !cost.resumed);
         let wall_s: f64 = run().map(|cost| cost.wall_s).sum();
@@ -164,8 +165,13 @@ impl EarlierRun {
 }
 
 impl EarlierRun {
+    /// Returns the CPU time (s) of all units that are in the summary.
+    pub(super) fn total_cpu_s(&self) -> f64 {
+        self.units.iter().map(|cost| cost.cpu_s).sum()
+    }
+
     /// Returns the mean power of the machine (W); `None` if the run did not record its energy.
-    fn mean_watts(&self) -> Option<f64> {
+    pub(super) fn mean_watts(&self) -> Option<f64> {
         let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;
         watts.is_finite().then_some(watts)
@@ -185,10 +191,36 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
+/// What the rates of a forecast are adapted to.
+#[derive(Debug)]
+pub(crate) enum RateSource {
+    /// Nothing: the built-in rates.
+    BuiltIn,
+    /// Earlier runs on this machine.
+    EarlierRuns(Vec<EarlierRun>),
+    /// The measured speed of this machine.
+    Measured(MachineSpeed),
+}
+
+impl RateSource {
+    /// Returns the rates.
+    pub(super) fn rates(&self) -> CostRates {
+        match self {
+            RateSource::BuiltIn => MEASURED_RATES,
+            RateSource::EarlierRuns(runs) => calibrate_rates(runs),
+            RateSource::Measured(speed) => {
+                let mut rates = MEASURED_RATES;
+                speed.scale_rates(&mut rates);
+                rates
+            }
+        }
+    }
+}
+
 /// Returns [`MEASURED_RATES`], adapted to earlier runs. CPU times and memory are multiplied by the median ratio of
 /// measured to predicted values. The share of time in which CPUs are used and the power are medians of the measured
 /// values. Rates without data stay as they are, except that the power is then `None`.
-pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
+fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));

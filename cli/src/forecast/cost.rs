@@ -3,7 +3,8 @@
 use genuma_somatic::pipeline::Resources;
 use serde::Serialize;
 
-use super::calibrate::{EarlierRun, calibrate_rates};
+use super::calibrate::RateSource;
+use super::machine_speed::MachineSpeed;
 use super::model::{CallForecast, ForecastInput};
 use super::rates::CostRates;
 use crate::gpu;
@@ -43,8 +44,10 @@ pub(crate) struct ForecastWithCost {
     /// Version of genuma that made the forecast.
     pub(super) genuma: &'static str,
     pub(super) input: ForecastInput,
-    /// Number of earlier runs to which the rates were calibrated (`--from`); 0 for the built-in rates.
+    /// Number of earlier runs to which the rates were calibrated (`--from`); 0 without them.
     pub(super) num_earlier_runs: usize,
+    /// Speed of this machine to which the rates were scaled (`--measure`).
+    pub(super) machine_speed: Option<MachineSpeed>,
     pub(super) rates: CostRates,
     pub(super) forecast: CallForecast,
     /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The forecast is for
@@ -59,17 +62,22 @@ pub(crate) struct ForecastWithCost {
 }
 
 impl ForecastWithCost {
-    /// Forecasts a call with this input. The rates are the built-in ones, adapted to the earlier `runs` if there are any.
+    /// Forecasts a call with this input.
     ///
     /// # Errors
     /// A requested GPU is missing.
     pub(super) fn forecast_call_with_cost(
         input: ForecastInput,
-        runs: &[EarlierRun],
+        source: &RateSource,
         gpu: &gpu::GpuOptions,
         costs: &CostOptions,
     ) -> anyhow::Result<ForecastWithCost> {
-        let rates = calibrate_rates(runs);
+        let rates = source.rates();
+        let (num_earlier_runs, machine_speed) = match source {
+            RateSource::BuiltIn => (0, None),
+            RateSource::EarlierRuns(runs) => (runs.len(), None),
+            RateSource::Measured(speed) => (0, Some(*speed)),
+        };
         let forecast = input.forecast_call(&rates);
         let Resources { threads, memory, .. } = input.resources;
         let devices = gpu.describe_device_choice(input.expected_num_kmer_occurrences(), threads, memory)?;
@@ -81,7 +89,8 @@ impl ForecastWithCost {
         Ok(ForecastWithCost {
             genuma: env!("CARGO_PKG_VERSION"),
             input,
-            num_earlier_runs: runs.len(),
+            num_earlier_runs,
+            machine_speed,
             rates,
             forecast,
             devices,

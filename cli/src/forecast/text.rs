@@ -6,26 +6,25 @@ use std::path::Path;
 use anyhow::bail;
 use genuma_work::publish::AtomicFileSet;
 
-use super::calibrate::EarlierRun;
+use super::calibrate::RateSource;
 use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
 use super::rates::MACHINE_OF_MEASURED_RATES;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::{gpu, json_file, logging, size_format};
 
-/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given. The rates are the
-/// built-in ones, adapted to the earlier `runs` if there are any.
+/// Prints the forecast of a call with this input, and writes it to the file `json` if one is given.
 ///
 /// # Errors
 /// The call does not fit in memory and disk space; a requested GPU is missing; the file cannot be written.
 pub(crate) fn print_and_write_forecast(
     input: ForecastInput,
-    runs: &[EarlierRun],
+    rates: &RateSource,
     gpu: &gpu::GpuOptions,
     costs: &CostOptions,
     json: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let plan = ForecastWithCost::forecast_call_with_cost(input, runs, gpu, costs)?;
+    let plan = ForecastWithCost::forecast_call_with_cost(input, rates, gpu, costs)?;
     if let Some(path) = json {
         let mut set = AtomicFileSet::default();
         json_file::add_json_file_with_schema_number(
@@ -72,15 +71,18 @@ fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
     if let Some(cost) = plan.cost {
         let _ = writeln!(text, "cost        {cost:.2}");
     }
-    let _ = match plan.num_earlier_runs {
-        0 => {
-            writeln!(
-                text,
-                "rates       measured on an {MACHINE_OF_MEASURED_RATES}; give earlier runs on this machine with --from"
-            )
-        }
-        runs => writeln!(text, "rates       the medians of {}", format_count_with_noun(runs as u64, "earlier run")),
+    let rates = match (plan.num_earlier_runs, &plan.machine_speed) {
+        (0, None) => format!(
+            "measured on an {MACHINE_OF_MEASURED_RATES}; measure this machine with --measure, or give earlier runs on it with --from"
+        ),
+        (0, Some(speed)) => format!(
+            "measured on an {MACHINE_OF_MEASURED_RATES}; this machine takes {:.2} times its CPU time (a call of simulated reads took {:.1} CPU s)",
+            speed.cpu_time_ratio(),
+            speed.cpu_s
+        ),
+        (runs, _) => format!("the medians of {}", format_count_with_noun(runs as u64, "earlier run")),
     };
+    let _ = writeln!(text, "rates       {rates}");
     let verdict = match (&forecast.refused, forecast.fits) {
         (Some(why), _) => format!("does not fit: {why}"),
         (None, false) => "does not fit in the memory given".to_owned(),

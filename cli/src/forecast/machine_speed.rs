@@ -1,0 +1,147 @@
+//! Measures how fast this machine is: calls simulated reads, and compares the CPU time of the call with that on the
+//! machine of the built-in rates.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use tracing::info;
+
+use super::calibrate::EarlierRun;
+use super::rates::CostRates;
+
+/// Options of `genuma bench simulate` for the reads of the measurement. The seed is fixed, so that the call does the
+/// same work on each machine.
+const SIMULATED_READS: &[&str] = &[
+    "--genome-like",
+    "human",
+    "--genome-length",
+    "3M",
+    "--library",
+    "wgs",
+    "--depth-tumor",
+    "30",
+    "--depth-normal",
+    "30",
+    "--seed",
+    "1",
+];
+/// CPU time (s) of the call of [`SIMULATED_READS`] on the machine of the built-in rates, by the build for which these
+/// were measured.
+const CPU_S_ON_MACHINE_OF_RATES: f64 = 8.0;
+/// Memory of the call of [`SIMULATED_READS`]: as little as `genuma call` accepts for many threads.
+const CALL_MEMORY: &str = "2G";
+
+/// The speed of this machine in a call of simulated reads.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct MachineSpeed {
+    /// CPU time of the call on this machine (s).
+    pub(crate) cpu_s: f64,
+    /// CPU time of the same call on the machine of the built-in rates (s).
+    pub(crate) cpu_s_on_machine_of_rates: f64,
+    /// Share of the time in which the threads used a CPU.
+    pub(crate) busy_share: f64,
+    /// Mean power of this machine (W), if it reports its energy.
+    pub(crate) watts: Option<f64>,
+}
+
+impl MachineSpeed {
+    /// Simulates reads in a temporary folder inside `folder`, or inside the nearest folder above that exists, and calls
+    /// them with this number of threads.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or simulating or calling fails.
+    pub(crate) fn measure(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
+        let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let temporary = tempfile::Builder::new()
+            .prefix(".genuma-plan-")
+            .tempdir_in(folder)
+            .with_context(|| format!("{}: cannot make a folder for the measurement", folder.display()))?;
+        let (data, calls) = (temporary.path().join("reads"), temporary.path().join("calls"));
+        info!("measuring the speed of this machine with a call of simulated reads");
+        run_genuma(Command::new(own_program()?).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS))?;
+        let read_files = |sample: &str| [1, 2].map(|mate| data.join(format!("{sample}_{mate}.fq.gz")));
+        let mut call = Command::new(own_program()?);
+        call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
+        call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
+        call.args(["--memory", CALL_MEMORY, "--threads", &threads.to_string()]);
+        run_genuma(&mut call)?;
+        let run = EarlierRun::load(&calls.join("summary.json"))?;
+        let speed = MachineSpeed {
+            cpu_s: run.total_cpu_s(),
+            cpu_s_on_machine_of_rates: CPU_S_ON_MACHINE_OF_RATES,
+            busy_share: run.busy_share().context("the call of the measurement recorded no time")?,
+            watts: run.mean_watts(),
+        };
+        temporary.close().context("cannot remove the folder of the measurement")?;
+        Ok(speed)
+    }
+
+    /// How many times as long as on the machine of the built-in rates a CPU of this machine takes.
+    pub(crate) fn cpu_time_ratio(&self) -> f64 {
+        self.cpu_s / self.cpu_s_on_machine_of_rates
+    }
+
+    /// Scales all times of the rates to this machine.
+    pub(super) fn scale_rates(&self, rates: &mut CostRates) {
+        let ratio = self.cpu_time_ratio();
+        for rate in [
+            &mut rates.count_cpu_s,
+            &mut rates.extra_partition_cpu_s,
+            &mut rates.pack_reads_cpu_s,
+            &mut rates.reread_files_cpu_s,
+            &mut rates.assemble_cpu_s,
+            &mut rates.scan_reference_cpu_s,
+            &mut rates.align_contigs_cpu_s,
+            &mut rates.recruit_cpu_s,
+            &mut rates.judge_cpu_s,
+            &mut rates.write_cpu_s,
+            &mut rates.read_reference_s,
+            &mut rates.inflate_s,
+            &mut rates.panel_lookup_cpu_s,
+        ] {
+            *rate *= ratio;
+        }
+        rates.busy_share = self.busy_share;
+        rates.watts = self.watts;
+    }
+}
+
+/// The path of the running program.
+fn own_program() -> anyhow::Result<std::path::PathBuf> {
+    std::env::current_exe().context("cannot find the path of the genuma program")
+}
+
+/// Runs genuma without output; its messages are part of the error if it fails.
+fn run_genuma(command: &mut Command) -> anyhow::Result<()> {
+    let ended = command.arg("--quiet").stdin(Stdio::null()).output().context("cannot run the genuma program")?;
+    if !ended.status.success() {
+        bail!(
+            "the measurement of this machine's speed failed ({}): {}",
+            ended.status,
+            String::from_utf8_lossy(&ended.stderr).trim()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::MEASURED_RATES;
+    use super::*;
+
+    #[test]
+    fn times_are_scaled_and_sizes_are_not() {
+        let speed = MachineSpeed { cpu_s: 30.0, cpu_s_on_machine_of_rates: 20.0, busy_share: 0.5, watts: Some(90.0) };
+        let mut rates = MEASURED_RATES;
+        speed.scale_rates(&mut rates);
+        assert_eq!(rates.count_cpu_s, 1.5 * MEASURED_RATES.count_cpu_s);
+        assert_eq!(rates.inflate_s, 1.5 * MEASURED_RATES.inflate_s);
+        assert_eq!((rates.busy_share, rates.watts), (0.5, Some(90.0)));
+        assert_eq!(
+            (rates.candidate_kmer_bytes, rates.packed_bytes_per_base),
+            (MEASURED_RATES.candidate_kmer_bytes, MEASURED_RATES.packed_bytes_per_base)
+        );
+    }
+}
