@@ -53,6 +53,7 @@ impl MachineSpeed {
     /// # Errors
     /// The folder cannot be written, or simulating or calling fails.
     pub(crate) fn measure(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
+        // I/O error ignored: making the temporary folder reports a folder that cannot be examined.
         let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
         let temporary = tempfile::Builder::new()
             .prefix(".genuma-plan-")
