@@ -29,7 +29,7 @@ const SIMULATED_READS: &[&str] = &[
 ];
 /// CPU time (s) of the call of [`SIMULATED_READS`] on the machine of the built-in rates, by the build for which these
 /// were measured.
-const CPU_S_ON_MACHINE_OF_RATES: f64 = 8.0;
+const CPU_S_ON_MACHINE_OF_RATES: f64 = 11.2;
 /// Memory of the call of [`SIMULATED_READS`]: as little as `genuma call` accepts for many threads.
 const CALL_MEMORY: &str = "2G";
 

@@ -104,24 +104,25 @@ pub(crate) const MAX_GENOME_GBP_OF_UNSCALED_RATES: f64 = 0.025;
 /// Machine on which [`MEASURED_RATES`] were measured.
 pub(crate) const MACHINE_OF_MEASURED_RATES: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Rates that were measured on [`MACHINE_OF_MEASURED_RATES`] on 2026-11-24 with 25, 100 and 300 Mbp of `simulate
-/// --genome-like human --library wgs` at 30x/30x, 2×150 bp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from
-/// earlier runs; `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --from` scales the rates to earlier runs
-/// on the user's machine.
+/// Rates that were measured on [`MACHINE_OF_MEASURED_RATES`]: CPU times of count, assemble, place, recruit and judge on
+/// 2026-11-29 with 25 and 100 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; the others on
+/// 2026-11-24 with 25, 100 and 300 Mbp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
+/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --measure` and `--from` adapt the rates to the user's
+/// machine.
 pub(crate) const MEASURED_RATES: CostRates = CostRates {
-    count_cpu_s: 19.0,
+    count_cpu_s: 25.8,
     extra_partition_cpu_s: 8.0,
     pack_reads_cpu_s: 1.2,
     reread_files_cpu_s: 3.2,
-    assemble_cpu_s: 6.8,
+    assemble_cpu_s: 6.7,
     scan_reference_cpu_s: 18.0,
-    align_contigs_cpu_s: 2.8,
-    recruit_cpu_s: 3.9,
-    judge_cpu_s: 1.25,
+    align_contigs_cpu_s: 4.8,
+    recruit_cpu_s: 2.7,
+    judge_cpu_s: 2.4,
     write_cpu_s: 0.65,
-    tenfold_genome_read_growth: 0.3,
-    tenfold_genome_placement_growth: 1.36,
-    tenfold_genome_call_growth: 0.45,
+    tenfold_genome_read_growth: 0.2,
+    tenfold_genome_placement_growth: 0.7,
+    tenfold_genome_call_growth: 0.0,
     read_reference_s: 0.8,
     inflate_s: 4.5,
     busy_share: 0.9,
