@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use genuma_work::signals;
 use serde::Serialize;
 use tracing::info;
 
@@ -55,6 +56,8 @@ impl MachineSpeed {
     pub(crate) fn measure(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
         // I/O error ignored: making the temporary folder reports a folder that cannot be examined.
         let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        // A signal ends the program that runs then, or this process after the measurement; the folder is removed in any case.
+        let _no_end_between = signals::enter_critical_section();
         let temporary = tempfile::Builder::new()
             .prefix(".genuma-plan-")
             .tempdir_in(folder)
@@ -116,7 +119,12 @@ fn own_program() -> anyhow::Result<std::path::PathBuf> {
 
 /// Runs genuma without output; its messages are part of the error if it fails.
 fn run_genuma(command: &mut Command) -> anyhow::Result<()> {
-    let ended = command.arg("--quiet").stdin(Stdio::null()).output().context("cannot run the genuma program")?;
+    let command = command.arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().context("cannot run the genuma program")?;
+    signals::forward_signals_to_child(child.id());
+    let ended = child.wait_with_output();
+    signals::stop_forwarding_signals();
+    let ended = ended.context("cannot wait for the genuma program")?;
     if !ended.status.success() {
         bail!(
             "the measurement of this machine's speed failed ({}): {}",
