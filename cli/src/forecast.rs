@@ -5,6 +5,7 @@ pub(crate) mod calibrate;
 pub(crate) mod input;
 pub(crate) mod machine_speed;
 pub(crate) mod model;
+pub(crate) mod rate_source;
 pub(crate) mod rates;
 pub(crate) mod steps;
 pub(crate) mod cost;

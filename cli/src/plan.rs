@@ -15,11 +15,12 @@ use crate::call::sample_options::{
 };
 use crate::call::{disk_space, memory_limits, messages, panel};
 use crate::errors::UsageError;
-use crate::forecast::calibrate::{EarlierRun, RateSource};
+use crate::forecast::calibrate::EarlierRun;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
 use crate::forecast::machine_speed::MachineSpeed;
 use crate::forecast::model::ForecastInput;
+use crate::forecast::rate_source::RateSource;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::text;
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_mean_read_length};

@@ -23,8 +23,8 @@ use super::{
     sample_options, why,
 };
 use crate::errors::UsageError;
-use crate::forecast::calibrate::RateSource;
 use crate::forecast::cost::CostOptions;
+use crate::forecast::rate_source::RateSource;
 use crate::forecast::text;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;

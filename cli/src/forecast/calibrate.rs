@@ -11,7 +11,6 @@ use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
-use super::machine_speed::MachineSpeed;
 use super::model::{ForecastInput, UnitForecast};
 use super::rates::{CostRates, MEASURED_RATES};
 
@@ -191,36 +190,10 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// What the rates of a forecast are adapted to.
-#[derive(Debug)]
-pub(crate) enum RateSource {
-    /// Nothing: the built-in rates.
-    BuiltIn,
-    /// Earlier runs on this machine.
-    EarlierRuns(Vec<EarlierRun>),
-    /// The measured speed of this machine.
-    Measured(MachineSpeed),
-}
-
-impl RateSource {
-    /// Returns the rates.
-    pub(super) fn rates(&self) -> CostRates {
-        match self {
-            RateSource::BuiltIn => MEASURED_RATES,
-            RateSource::EarlierRuns(runs) => calibrate_rates(runs),
-            RateSource::Measured(speed) => {
-                let mut rates = MEASURED_RATES;
-                speed.scale_rates(&mut rates);
-                rates
-            }
-        }
-    }
-}
-
 /// Returns [`MEASURED_RATES`], adapted to earlier runs. CPU times and memory are multiplied by the median ratio of
 /// measured to predicted values. The share of time in which CPUs are used and the power are medians of the measured
 /// values. Rates without data stay as they are, except that the power is then `None`.
-fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
+pub(super) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));

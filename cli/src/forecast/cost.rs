@@ -3,9 +3,9 @@
 use genuma_somatic::pipeline::Resources;
 use serde::Serialize;
 
-use super::calibrate::RateSource;
 use super::machine_speed::MachineSpeed;
 use super::model::{CallForecast, ForecastInput};
+use super::rate_source::RateSource;
 use super::rates::CostRates;
 use crate::gpu;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::bail;
 use genuma_work::publish::AtomicFileSet;
 
-use super::calibrate::RateSource;
 use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
+use super::rate_source::RateSource;
 use super::rates::MACHINE_OF_MEASURED_RATES;
 use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
 use crate::{gpu, json_file, logging, size_format};
