@@ -147,7 +147,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let input = args.call_input()?;
     let rates = if args.measure {
-        RateSource::Measured(MachineSpeed::measure(args.work_folder(), input.resources.threads)?)
+        // More threads than CPUs, as in a plan for another machine, would wait for each other.
+        let threads = input.resources.threads.min(command_line::threads_or_all_cpus(None));
+        RateSource::Measured(MachineSpeed::measure(args.work_folder(), threads)?)
     } else if args.from.is_empty() {
         RateSource::BuiltIn
     } else {

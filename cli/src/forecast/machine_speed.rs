@@ -31,8 +31,10 @@ const SIMULATED_READS: &[&str] = &[
 /// CPU time (s) of the call of [`SIMULATED_READS`] on the machine of the built-in rates, by the build for which these
 /// were measured.
 const CPU_S_ON_MACHINE_OF_RATES: f64 = 11.2;
-/// Memory of the call of [`SIMULATED_READS`]: as little as `genuma call` accepts for many threads.
-const CALL_MEMORY: &str = "2G";
+/// Memory of the call of [`SIMULATED_READS`] in MiB: for the k-mers, and for each thread, so that `genuma call` accepts
+/// it with any number of threads.
+const CALL_MEMORY_MIB: usize = 2048;
+const CALL_MEMORY_OF_THREAD_MIB: usize = 32;
 
 /// The speed of this machine in a call of simulated reads.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -69,7 +71,8 @@ impl MachineSpeed {
         let mut call = Command::new(own_program()?);
         call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
         call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
-        call.args(["--memory", CALL_MEMORY, "--threads", &threads.to_string()]);
+        let memory = format!("{}M", CALL_MEMORY_MIB + threads * CALL_MEMORY_OF_THREAD_MIB);
+        call.args(["--memory", &memory, "--threads", &threads.to_string()]);
         run_genuma(&mut call)?;
         let run = EarlierRun::load(&calls.join("summary.json"))?;
         let speed = MachineSpeed {
