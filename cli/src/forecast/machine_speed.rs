@@ -1,11 +1,16 @@
 //! Measures how fast this machine is: calls simulated reads, and compares the CPU time of the call with that on the
 //! machine of the built-in rates.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use genuma_work::signals;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use tracing::info;
 
@@ -35,6 +40,9 @@ const CPU_S_ON_MACHINE_OF_RATES: f64 = 11.2;
 /// it with any number of threads.
 const CALL_MEMORY_MIB: usize = 2048;
 const CALL_MEMORY_OF_THREAD_MIB: usize = 32;
+/// How often removing the folder is tried after a signal, and the pause in between.
+const REMOVAL_TRIALS: u32 = 20;
+const PAUSE_BETWEEN_TRIALS: Duration = Duration::from_millis(50);
 
 /// The speed of this machine in a call of simulated reads.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -58,22 +66,26 @@ impl MachineSpeed {
     pub(crate) fn measure(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
         // I/O error ignored: making the temporary folder reports a folder that cannot be examined.
         let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        // A signal ends the program that runs then, or this process after the measurement; the folder is removed in any case.
-        let _no_end_between = signals::enter_critical_section();
+        let critical = signals::enter_critical_section();
         let temporary = tempfile::Builder::new()
             .prefix(".genuma-plan-")
             .tempdir_in(folder)
             .with_context(|| format!("{}: cannot make a folder for the measurement", folder.display()))?;
+        let running = RunningProgram::default();
+        running.end_and_remove_folder_on_signal(temporary.path().to_path_buf());
+        drop(critical);
         let (data, calls) = (temporary.path().join("reads"), temporary.path().join("calls"));
         info!("measuring the speed of this machine with a call of simulated reads");
-        run_genuma(Command::new(own_program()?).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS))?;
+        running.run_genuma(
+            Command::new(own_program()?).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS),
+        )?;
         let read_files = |sample: &str| [1, 2].map(|mate| data.join(format!("{sample}_{mate}.fq.gz")));
         let mut call = Command::new(own_program()?);
         call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
         call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
         let memory = format!("{}M", CALL_MEMORY_MIB + threads * CALL_MEMORY_OF_THREAD_MIB);
         call.args(["--memory", &memory, "--threads", &threads.to_string()]);
-        run_genuma(&mut call)?;
+        running.run_genuma(&mut call)?;
         let run = EarlierRun::load(&calls.join("summary.json"))?;
         let speed = MachineSpeed {
             cpu_s: run.total_cpu_s(),
@@ -82,6 +94,7 @@ impl MachineSpeed {
             watts: run.mean_watts(),
         };
         temporary.close().context("cannot remove the folder of the measurement")?;
+        signals::set_termination_handler(None);
         Ok(speed)
     }
 
@@ -116,26 +129,57 @@ impl MachineSpeed {
 }
 
 /// The path of the running program.
-fn own_program() -> anyhow::Result<std::path::PathBuf> {
+fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find the path of the genuma program")
 }
 
-/// Runs genuma without output; its messages are part of the error if it fails.
-fn run_genuma(command: &mut Command) -> anyhow::Result<()> {
-    let command = command.arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn().context("cannot run the genuma program")?;
-    signals::forward_signals_to_child(child.id());
-    let ended = child.wait_with_output();
-    signals::stop_forwarding_signals();
-    let ended = ended.context("cannot wait for the genuma program")?;
-    if !ended.status.success() {
-        bail!(
-            "the measurement of this machine's speed failed ({}): {}",
-            ended.status,
-            String::from_utf8_lossy(&ended.stderr).trim()
-        );
+/// The program that the measurement runs at the moment.
+#[derive(Debug, Clone, Default)]
+struct RunningProgram(Arc<Mutex<Option<Pid>>>);
+
+impl RunningProgram {
+    fn set(&self, program: Option<Pid>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = program;
     }
-    Ok(())
+
+    /// Lets a signal end the program and remove `folder` before it ends this process.
+    fn end_and_remove_folder_on_signal(&self, folder: PathBuf) {
+        let running = self.clone();
+        signals::set_termination_handler(Some(Box::new(move || {
+            if let Some(program) = *running.0.lock().unwrap_or_else(PoisonError::into_inner) {
+                // I/O error ignored: the program may just have ended.
+                let _ = kill_process(program, Signal::KILL);
+            }
+            for _ in 0..REMOVAL_TRIALS {
+                // I/O error ignored: the program may write for a moment after the signal.
+                if fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
+                    break;
+                }
+                thread::sleep(PAUSE_BETWEEN_TRIALS);
+            }
+            None
+        })));
+    }
+
+    /// Runs genuma without output; its messages are part of the error if it fails.
+    fn run_genuma(&self, command: &mut Command) -> anyhow::Result<()> {
+        let command = command.arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let critical = signals::enter_critical_section();
+        let child = command.spawn().context("cannot run the genuma program")?;
+        self.set(Some(Pid::from_child(&child)));
+        drop(critical);
+        let ended = child.wait_with_output();
+        self.set(None);
+        let ended = ended.context("cannot wait for the genuma program")?;
+        if !ended.status.success() {
+            bail!(
+                "the measurement of this machine's speed failed ({}): {}",
+                ended.status,
+                String::from_utf8_lossy(&ended.stderr).trim()
+            );
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
