@@ -1,10 +1,12 @@
-//! Helpers for the command line: the parsers of `--threads` and `-k`, the default number of threads, and the command
-//! line of this process, quoted for a shell.
+//! Helpers for the command line: the parsers of `--threads` and `-k`, the default number of threads, the command line
+//! of this process, quoted for a shell, and the path of its program.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::value_parser;
 
@@ -29,6 +31,14 @@ pub(crate) fn call_kmer_length_parser() -> RangedI64ValueParser<u32> {
 pub(crate) fn threads_or_all_cpus(requested: Option<u16>) -> usize {
     let all_cpus = || std::thread::available_parallelism().map_or(1, usize::from);
     requested.map_or_else(all_cpus, usize::from)
+}
+
+/// Returns the absolute path of this program.
+///
+/// # Errors
+/// The kernel does not tell it.
+pub(crate) fn own_program_path() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("cannot find the path of the genuma program")
 }
 
 /// Returns the command line of this process, quoted so that a shell reads the same arguments.

@@ -19,6 +19,7 @@ use genuma_storage::RunStore;
 use tracing::{info, warn};
 
 use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
+use crate::command_line;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::steps::StepTaskForecast;
@@ -162,15 +163,10 @@ fn publish_sbatch_script(run_store: &RunStore, plan: &DistributedPlan) -> anyhow
     publish_object(
         run_store,
         sbatch::SBATCH_SCRIPT_OBJECT_NAME,
-        sbatch::render_sbatch_script(plan, &own_program_path()?).as_bytes(),
+        sbatch::render_sbatch_script(plan, &command_line::own_program_path()?).as_bytes(),
     )?;
     info!("start it with: sh {}", script.display());
     Ok(())
-}
-
-/// Returns the absolute path of this program.
-fn own_program_path() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("cannot find the path of the genuma program")
 }
 
 fn canonical_path(path: &Path) -> anyhow::Result<PathBuf> {

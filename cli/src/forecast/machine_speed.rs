@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::calibrate::EarlierRun;
 use super::rates::CostRates;
+use crate::command_line;
 
 /// Options of `genuma bench simulate` for the reads of the measurement. The seed is fixed, so that the call does the
 /// same work on each machine.
@@ -76,11 +77,11 @@ impl MachineSpeed {
         drop(critical);
         let (data, calls) = (temporary.path().join("reads"), temporary.path().join("calls"));
         info!("measuring the speed of this machine with a call of simulated reads");
-        running.run_genuma(
-            Command::new(own_program()?).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS),
-        )?;
+        let program = command_line::own_program_path()?;
+        running
+            .run_genuma(Command::new(&program).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS))?;
         let read_files = |sample: &str| [1, 2].map(|mate| data.join(format!("{sample}_{mate}.fq.gz")));
-        let mut call = Command::new(own_program()?);
+        let mut call = Command::new(&program);
         call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
         call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
         let memory = format!("{}M", CALL_MEMORY_MIB + threads * CALL_MEMORY_OF_THREAD_MIB);
@@ -126,11 +127,6 @@ impl MachineSpeed {
         rates.busy_share = self.busy_share;
         rates.watts = self.watts;
     }
-}
-
-/// The path of the running program.
-fn own_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("cannot find the path of the genuma program")
 }
 
 /// The program that the measurement runs at the moment.
