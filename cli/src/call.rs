@@ -34,6 +34,7 @@ use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
+use genuma_work::energy::PowerLog;
 use tracing::{info, warn};
 
 use self::job::PreparedCall;
@@ -229,7 +230,7 @@ pub(crate) struct Args {
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
     /// --bedpe, --json, --known-info and --signatures are then given to `genuma step STORE finish`. Not with several
-    /// --tumor, nor with --why, --work, --scratch, --resume, --gpu, --fpga, --counters, --dry-run. --threads and
+    /// --tumor, nor with --why, --work, --scratch, --resume, --gpu, --fpga, --counters, --power-log, --dry-run. --threads and
     /// --memory are those of one task: 4 threads (all CPUs if there are fewer) and 16G unless given. --force and
     /// --strict then apply only to the checks of the inputs; give them to `finish` again
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "json", "signatures", "known_info"], help_heading = "Distributed call")]
@@ -266,6 +267,12 @@ pub(crate) struct Args {
     /// of other NUMA nodes. The counts are logged at the end and written to summary.json
     #[arg(long, conflicts_with = "plan", help_heading = "Advanced")]
     counters: bool,
+    /// Readings of a power meter of this machine, to which another program appends while the call runs: lines with the
+    /// time in seconds since 1970 and the power in watts, at most two minutes apart. The energy of each unit is then
+    /// that of the meter [default: that of the energy counters of the processors (RAPL) where they can be read, else an
+    /// estimate]
+    #[arg(long, value_name = "FILE", conflicts_with = "plan", help_heading = "Advanced")]
+    power_log: Option<PathBuf>,
     #[command(flatten)]
     fpga: fpga::FpgaOptions,
 }
@@ -313,6 +320,7 @@ fn parse_quality(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let counting = args.counters.then(RunCounterRecorder::start);
+    let power_log = args.power_log.as_deref().map(PowerLog::open).transpose()?;
     let options = args.optional_outputs()?;
     let PreparedCall { mut job, warnings, input_files } = args.prepare_call()?;
     if let Some(run) = &args.plan {
@@ -346,7 +354,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Ok(CallOutputs::create(&args.out, options)?)
     });
     let done = outputs.and_then(|outputs| {
-        let watched = CallWatcher::start(counting);
+        let watched = CallWatcher::start(counting, power_log);
         let mut finished = job.run_call(&watched)?;
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);

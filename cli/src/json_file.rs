@@ -23,6 +23,8 @@ pub(crate) mod schema_numbers {
     pub(crate) const EVALUATION_SCHEMA_NUMBER: u32 = 1;
     /// Schema number of the output of `genuma plan --json`.
     pub(crate) const FORECAST_SCHEMA_NUMBER: u32 = 1;
+    /// Schema number of the output of `genuma plan --machines --json`.
+    pub(crate) const MACHINE_COMPARISON_SCHEMA_NUMBER: u32 = 1;
     /// Schema number of the output of `genuma machine measure --placement --json`.
     pub(crate) const PLACEMENT_CHECK_SCHEMA_NUMBER: u32 = 1;
     /// Schema number of the output of `genuma run --json`.

@@ -14,11 +14,13 @@ use crate::call::sample_options::{
     SampleNameOptions, SamplesAndLanes, TumourReadFileOptions, choose_normal_read_source,
 };
 use crate::call::{disk_space, memory_limits, messages, panel};
-use crate::errors::UsageError;
 use crate::forecast::calibrate::EarlierRun;
+use crate::forecast::comparison_text;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::input;
+use crate::forecast::machine_comparison::{MachineComparison, MachineComparisonOptions};
 use crate::forecast::machine_speed::MachineSpeed;
+use crate::forecast::machine_table::read_machine_table;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rate_source::RateSource;
 use crate::forecast::rates::MEASURED_RATES;
@@ -61,7 +63,9 @@ const DEFAULT_READ_LENGTH_BP: u32 = 150;
     --reference ref.fa --memory 8G -o calls --from earlier/summary.json\n  \
     Energy and cost:\n    \
     genuma plan --genome 3.1G --depth 60,30 --threads 32 --memory 64G \\\n      \
-    --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2"
+    --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2\n  \
+    Time, energy and cost of 1,000 patients on each machine of a table:\n    \
+    genuma plan --genome 3.1G --depth 60,30 --machines machines.tsv --calls 1000 --price-per-kwh 0.3"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -121,6 +125,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     costs: CostOptions,
+    #[command(flatten)]
+    comparison: MachineComparisonOptions,
 
     /// Output folder of the call: the free space there is used in the prediction if --work is not given
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -142,10 +148,17 @@ fn parse_depths(text: &str) -> Result<[f64; 2], String> {
 /// # Errors
 /// The arguments contradict each other, an input cannot be read, or the call does not fit in memory and disk space.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.costs.has_price_without_power() && args.from.is_empty() && !args.measure {
-        return Err(UsageError("--price-per-kwh needs the power of the machine: give --watts".into()).into());
-    }
     let input = args.call_input()?;
+    if let Some(path) = &args.comparison.machines {
+        let machines = read_machine_table(path)?;
+        let price = args.costs.price_per_kwh;
+        let comparison = MachineComparison::compare_machines(&input, machines, &args.comparison, price);
+        return comparison_text::print_and_write_comparison(
+            &comparison,
+            args.json.as_deref(),
+            args.comparison.html.as_deref(),
+        );
+    }
     let rates = if args.measure {
         // More threads than CPUs, as in a plan for another machine, would wait for each other.
         let threads = input.resources.threads.min(command_line::threads_or_all_cpus(None));

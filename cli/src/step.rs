@@ -168,7 +168,7 @@ fn run_task(
         scratch: u64::MAX,
         devices: Default::default(),
     };
-    let watched = CallWatcher::start(None);
+    let watched = CallWatcher::start(None, None);
     let runner = TaskRunner {
         call: &plan.call,
         store: run_store,

@@ -253,6 +253,7 @@ fn world(folder: &Path) {
     for name in ["ref.fa", "genome.fa", "genes.fa", "data/genome.fa"] {
         fs::copy(reference, folder.join(name)).expect("a copy");
     }
+    copy(&root().join("docs/guide/machines.tsv"), "machines.tsv");
     fs::write(folder.join("genes.gff3"), two_genes(reference)).expect("a file");
     // Results that are written through links replace the targets of the links.
     for name in ["a", "b", "calls", "out"] {

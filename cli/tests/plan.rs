@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
-use crate::common::{Data, RunOutput, called, data, gunzip, json, records, run, scratch, text};
+use crate::common::{Data, RunOutput, called, data, genuma, gunzip, json, records, run, scratch, text};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A human genome, and sufficient resources.
@@ -49,14 +53,16 @@ fn sizes_are_enough_for_a_plan() {
         "\npartitions  1: ",
         "\npacked      95 GiB: later passes read packed reads\n",
         "\nscratch ",
-        " kWh at 250 W",
+        "Wh at 250 W",
         "\ncost ",
         "or give earlier runs on it with --from",
         "\nfits\n",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert!(plan(&[]).assert_success().stdout.contains("give --watts"));
+    assert!(plan(&[]).assert_success().stdout.contains("estimated from CPU time and memory; --watts gives the power"));
+    let priced = plan(&["--price-per-kwh", "1000"]).assert_success().stdout;
+    assert!(priced.contains("\ncost "), "{priced}");
 }
 
 #[test]
@@ -223,6 +229,93 @@ fn a_measured_machine_scales_all_times() {
 }
 
 #[test]
+fn an_interrupted_measurement_leaves_nothing() {
+    let work = scratch("plan_interrupted");
+    let mut plan = genuma();
+    plan.args(["plan", "--genome", "1M", "--depth", "30,30", "--memory", "4G", "--measure", "--work", text(&work)]);
+    let mut child = plan.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("genuma starts");
+    let start = Instant::now();
+    while fs::read_dir(&work).expect("a folder").count() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "the measurement makes no folder");
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("a process to signal");
+    assert!(!child.wait().expect("an end").success());
+    assert_eq!(fs::read_dir(&work).expect("a folder").count(), 0);
+}
+
+#[test]
+fn machines_are_compared() {
+    let folder = scratch("plan_machines");
+    let (table, page) = (folder.join("machines.tsv"), folder.join("machines.html"));
+    let machines = [
+        "name\tthreads\tmemory\tscratch\tcpu_time\twatts\tprice\tprice_per_hour",
+        "server\t48\t512G\t2T\t1\t549\t7000\t-",
+        "desktop\t12\t32G\t1T\t1\t120\t1650\t-",
+        "cloud\t32\t64G\t1T\t1\t-\t-\t1.5",
+        "old PC\t4\t2G\t200G\t2\t90\t200\t-",
+    ];
+    fs::write(&table, machines.join("\n") + "\n").expect("a file");
+    let sizes = ["plan", "--genome", "3.1G", "--depth", "60,30", "--machines", text(&table)];
+    let said = run([&sizes[..], &["--calls", "5000", "--price-per-kwh", "0.3", "--html", text(&page)]].concat());
+    let said = said.assert_success().stdout;
+    for part in ["\nserver ", "\ndesktop ", "\ncloud ", "\nold PC: does not fit: ", "h*  ", "at 0.3 a kWh", "5,000"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let html = fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("Energy of a call") && html.contains("old PC"), "{html}");
+    // The forecast of a machine is the one for its threads, memory and scratch space.
+    let json_of = |name: &str, args: &[&str]| written(args.iter().map(|&arg| arg.to_owned()), name).1;
+    let compared = json_of("compared", &sizes);
+    let resources = ["--threads", "12", "--memory", "32G", "--scratch", "1T", "--watts", "120"];
+    let alone = json_of("alone", &[&sizes[..5], &resources].concat());
+    let desktop = &compared["machines"][1];
+    assert_eq!(desktop["forecast"], alone["forecast"]);
+    let kwh = |value: &Value| value.as_f64().expect("a number");
+    assert!((kwh(&desktop["cost"]["energy_kwh"]) / kwh(&alone["energy_kwh"]) - 1.0).abs() < 1e-9);
+    // No machine is large enough.
+    fs::write(&table, [machines[0], machines[4]].join("\n")).expect("a file");
+    let refused = run(sizes);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("fits on no machine"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_power_log_gives_the_energy() {
+    let folder = scratch("power_log");
+    let log = folder.join("power.tsv");
+    let call = |readings: &str| {
+        fs::write(&log, readings).expect("a file");
+        let out = folder.join("calls");
+        let ended = run(data().call_with(&out, &["--threads", "2", "--memory", "2G", "--power-log", text(&log)]));
+        let timeline = out.join("summary.json").exists().then(|| json(&out.join("summary.json"))["timeline"].take());
+        (ended, timeline)
+    };
+    let (wrong, _) = call("now 100\n");
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("line 1: not a time"), "{}", wrong.stderr);
+    // Readings of 100 W, from a minute ago until a minute after the call will have ended.
+    let now_s = SystemTime::UNIX_EPOCH.elapsed().expect("a time after 1970").as_secs();
+    let readings: String = (0..20).map(|i| format!("{} 100\n", now_s - 60 + 60 * i)).collect();
+    let (ended, timeline) = call(&readings);
+    ended.assert_success();
+    let timeline = timeline.expect("a summary");
+    assert_eq!(timeline["energy_source"], "power_log");
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let samples = timeline["samples"].as_array().expect("samples");
+    let last = samples.last().expect("a sample");
+    let energy_j = number(&timeline["energy_j"]);
+    assert!((energy_j / number(&last["elapsed_s"]) - 100.0).abs() < 0.01, "{timeline}");
+    // Units share the energy of the whole call.
+    let starts = timeline["units"].as_array().expect("units");
+    let at: Vec<f64> = starts.iter().map(|unit| number(&unit["at"]["energy_j"])).collect();
+    assert!(at.len() > 3 && at.is_sorted() && at[at.len() - 1] < energy_j, "{at:?}");
+    let (ended, timeline) = call("1000000000 100\n1000000060 100\n");
+    let said = ended.assert_success().stderr;
+    assert!(said.contains("no reading of the power"), "{said}");
+    assert_ne!(timeline.expect("a summary")["energy_source"], "power_log");
+}
+
+#[test]
 fn a_dry_run_of_a_call_says_what_plan_says() {
     let out = scratch("dry").join("calls");
     let options = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
@@ -292,7 +385,13 @@ fn what_is_wrong_is_told() {
         (&["plan", "--tumor", "a", "--normal", "b"], 1, ": cannot read"),
         (&["plan", "--tumor", "/none1", "/none2", "--normal", "/none3", "/none4"], 1, "/none"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--watts=-1"], 2, "from 0 on"),
-        (&["plan", "--genome", "1M", "--depth", "30,30", "--price-per-kwh", "1"], 2, "give --watts"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--machines", "/none"], 1, "/none: cannot read"),
+        (
+            &["plan", "--genome", "1M", "--depth", "30,30", "--machines", "/none", "--threads", "2"],
+            2,
+            "cannot be used with",
+        ),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--calls", "2"], 2, "--machines"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--from", "/none"], 1, "/none: cannot read"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--from", report], 1, "is no summary.json"),
         (&["plan", "--genome", "1M", "--depth", "30,30", "--json", "/none/x"], 1, "/none/x"),

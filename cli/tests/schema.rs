@@ -375,6 +375,15 @@ fn plans_fit_their_schema() {
     let with = |more: &[&str]| human.iter().chain(more).map(|&arg| arg.to_owned()).collect::<Vec<String>>();
     let earlier = with(&["--memory", "64G", "--from", text(&summary), "--watts", "250", "--price-per-kwh", "0.3"]);
     assert_fits("forecast", &output_of("forecast", &earlier));
+    let machines = scratch("machines").join("machines.tsv");
+    let table = "name\tthreads\tmemory\twatts\tprice\nserver\t48\t512G\t549\t7000\nsmall\t4\t2G\t\t300\n";
+    fs::write(&machines, table).expect("a file");
+    let sizes = ["plan", "--genome", "3.1G", "--depth", "30,30", "--price-per-kwh", "0.3"];
+    let compare = [&sizes[..], &["--machines", text(&machines)]].concat();
+    let compared = output_of("compared", &compare);
+    assert!(compared["machines"][0]["cost"]["cost_per_call"].as_f64() > Some(0.0), "{compared}");
+    assert!(compared["machines"][1]["cost"].is_null(), "{compared}");
+    assert_fits("machine_comparison", &compared);
     let refused = output_of("refused", &with(&["--memory", "100M"]));
     assert!(refused["forecast"]["refused"].is_string());
     assert_fits("forecast", &refused);

@@ -8,7 +8,8 @@
 //!   [`spillable_buckets`] store serialised values in that file.
 //! - [`parallel`] distributes work over threads; [`ordered_section`] lets these threads execute one step in the order
 //!   of their work items.
-//! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress.
+//! - [`cost`], [`progress`] and [`timeline`] measure time, memory, I/O and progress; [`energy`] measures or estimates
+//!   energy.
 //! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
 //! - [`hash`] has the hash function of 64-bit words.
 //! - [`proc_parsing`] parses files of `/proc`.
@@ -16,6 +17,7 @@
 
 pub mod cost;
 pub mod counters;
+pub mod energy;
 pub mod folder;
 pub mod hash;
 mod critical_section;

@@ -1,16 +1,16 @@
-//! Records what the process uses over time: CPU time, memory, bytes read and written, and energy where the machine
-//! reports it.
+//! Records what the process uses over time: CPU time, memory, bytes read and written, and energy.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::cost::measure_process_cost;
+use crate::energy::{EnergyCounter, EnergySource, PowerLog, PowerLogError, estimate_energy_j, open_energy_counters};
 
 /// Time between two samples at the start of a run.
 const INITIAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -36,6 +36,12 @@ pub struct UsageSample {
     pub disk_read_bytes: u64,
     /// Bytes that were written to a disk, or are waiting in the page cache to be written.
     pub disk_written_bytes: u64,
+    /// Measured energy in joules since the start; `None` if it is not measured.
+    #[serde(default)]
+    pub energy_j: Option<f64>,
+    /// Energy in joules since the start, estimated from the CPU time and the memory of this process.
+    #[serde(default)]
+    pub estimated_energy_j: f64,
 }
 
 /// Start of a unit of the run, on the timeline.
@@ -54,9 +60,41 @@ pub struct Timeline {
     pub units: Vec<UnitStart>,
     /// Samples in the order of time, a few thousand at most.
     pub samples: Vec<UsageSample>,
-    /// Energy in joules that all processor packages of the machine used since the start, including work of other
-    /// processes (RAPL). `None` if the machine does not report it.
+    /// Energy in joules that the machine used since the start, including work of other processes. `None` if there is
+    /// neither a counter that can be read nor a power log.
     pub energy_j: Option<f64>,
+    /// How `energy_j` was measured.
+    #[serde(default)]
+    pub energy_source: Option<EnergySource>,
+    /// Energy in joules since the start, estimated from the CPU time and the memory of this process.
+    #[serde(default)]
+    pub estimated_energy_j: f64,
+}
+
+impl Timeline {
+    /// Energy in joules that each unit used: measured, or estimated if it was not measured.
+    pub fn unit_energy_j(&self) -> Vec<f64> {
+        let used = |sample: &UsageSample| match self.energy_j {
+            Some(_) => sample.energy_j.unwrap_or(0.0),
+            None => sample.estimated_energy_j,
+        };
+        let ends = self.units.iter().skip(1).map(|next| &next.at).chain(self.samples.last());
+        self.units.iter().zip(ends).map(|(unit, end)| (used(end) - used(&unit.at)).max(0.0)).collect()
+    }
+
+    /// Replaces the measured energy by that of a power log. `start` is the time when the timeline started.
+    fn measure_energy_by_power_log(&mut self, log: &PowerLog, start: SystemTime) -> Result<(), PowerLogError> {
+        let start_s = start.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let mut moments: Vec<&mut UsageSample> =
+            self.units.iter_mut().map(|unit| &mut unit.at).chain(&mut self.samples).collect();
+        moments.sort_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
+        let times_s: Vec<f64> = moments.iter().map(|moment| start_s + moment.elapsed_s).collect();
+        let energy_j = log.energy_j_at(start_s, &times_s)?;
+        self.energy_j = energy_j.last().copied();
+        self.energy_source = Some(EnergySource::PowerLog);
+        moments.iter_mut().zip(energy_j).for_each(|(moment, joules)| moment.energy_j = Some(joules));
+        Ok(())
+    }
 }
 
 /// Records a timeline in a thread until it is dropped.
@@ -69,21 +107,25 @@ pub struct TimelineRecorder {
 #[derive(Debug)]
 struct RecorderState {
     start: Instant,
+    start_time: SystemTime,
     usage_at_start: UsageSample,
     timeline: Timeline,
     energy_counters: Vec<EnergyCounter>,
+    power_log: Option<PowerLog>,
 }
 
 impl TimelineRecorder {
     /// Starts to sample CPU time, memory and disk transfers of this process, and the energy of the machine, in a thread
-    /// of its own. If that thread cannot be started, samples are taken only when a unit starts and at the end.
-    pub fn start() -> TimelineRecorder {
-        let (first, meters) = (process_usage(), energy_counters(Path::new("/sys/class/powercap")));
+    /// of its own. If that thread cannot be started, samples are taken only when a unit starts and at the end. With a
+    /// power log, the energy is that of the log.
+    pub fn start(power_log: Option<PowerLog>) -> TimelineRecorder {
         let state = RecorderState {
             start: Instant::now(),
-            usage_at_start: first,
+            start_time: SystemTime::now(),
+            usage_at_start: process_usage(),
             timeline: Timeline::default(),
-            energy_counters: meters,
+            energy_counters: open_energy_counters(Path::new("/sys/class/powercap")),
+            power_log,
         };
         let state = Arc::new(Mutex::new(state));
         lock_state(&state).take_sample();
@@ -111,11 +153,15 @@ impl TimelineRecorder {
         state.timeline.units.push(UnitStart { name: name.to_owned(), at });
     }
 
-    /// Takes a sample and returns the timeline up to now.
-    pub fn timeline_until_now(&self) -> Timeline {
+    /// Takes a sample and returns the timeline up to now, and why the power log could not be used, if so: the energy is
+    /// then that of the counters.
+    pub fn timeline_until_now(&self) -> (Timeline, Option<PowerLogError>) {
         let mut state = lock_state(&self.state);
         state.take_sample();
-        state.timeline.clone()
+        let mut timeline = state.timeline.clone();
+        let unusable =
+            state.power_log.as_ref().and_then(|log| timeline.measure_energy_by_power_log(log, state.start_time).err());
+        (timeline, unusable)
     }
 }
 
@@ -133,19 +179,27 @@ impl RecorderState {
     /// Takes a sample and appends it to the timeline.
     fn take_sample(&mut self) -> UsageSample {
         let (now, first) = (process_usage(), &self.usage_at_start);
+        let elapsed_s = self.start.elapsed().as_secs_f64();
+        let cpu_s = now.cpu_s - first.cpu_s;
+        let last = self.timeline.samples.last().copied().unwrap_or_default();
+        let more_j = estimate_energy_j(cpu_s - last.cpu_s, now.resident_bytes as f64, elapsed_s - last.elapsed_s);
+        self.energy_counters.iter_mut().for_each(EnergyCounter::read);
+        let used_j = self.energy_counters.iter().map(EnergyCounter::used_j).sum();
         let sample = UsageSample {
-            elapsed_s: self.start.elapsed().as_secs_f64(),
-            cpu_s: now.cpu_s - first.cpu_s,
+            elapsed_s,
+            cpu_s,
             resident_bytes: now.resident_bytes,
             read_bytes: now.read_bytes.saturating_sub(first.read_bytes),
             written_bytes: now.written_bytes.saturating_sub(first.written_bytes),
             disk_read_bytes: now.disk_read_bytes.saturating_sub(first.disk_read_bytes),
             disk_written_bytes: now.disk_written_bytes.saturating_sub(first.disk_written_bytes),
+            energy_j: (!self.energy_counters.is_empty()).then_some(used_j),
+            estimated_energy_j: last.estimated_energy_j + more_j,
         };
         self.timeline.samples.push(sample);
-        self.energy_counters.iter_mut().for_each(EnergyCounter::read);
-        let joules: f64 = self.energy_counters.iter().map(|meter| meter.used_uj as f64 / 1e6).sum();
-        self.timeline.energy_j = (!self.energy_counters.is_empty()).then_some(joules);
+        self.timeline.energy_j = sample.energy_j;
+        self.timeline.energy_source = sample.energy_j.map(|_| EnergySource::Rapl);
+        self.timeline.estimated_energy_j = sample.estimated_energy_j;
         sample
     }
 }
@@ -175,57 +229,14 @@ fn process_usage() -> UsageSample {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let field = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
     UsageSample {
-        elapsed_s: 0.0,
         cpu_s: measure_process_cost().cpu_s,
         resident_bytes: own_resident_bytes().unwrap_or(0),
         read_bytes: field("rchar:"),
         written_bytes: field("wchar:"),
         disk_read_bytes: field("read_bytes:"),
         disk_written_bytes: field("write_bytes:"),
+        ..UsageSample::default()
     }
-}
-
-/// The energy counter of one processor package, in microjoules. The counter wraps to 0 after `max_uj`.
-#[derive(Debug)]
-struct EnergyCounter {
-    path: PathBuf,
-    max_uj: u64,
-    last_uj: u64,
-    used_uj: u64,
-}
-
-impl EnergyCounter {
-    fn read(&mut self) {
-        let Some(now) = read_number(&self.path) else { return };
-        self.used_uj += match now.checked_sub(self.last_uj) {
-            Some(more) => more,
-            None => self.max_uj.saturating_sub(self.last_uj) + now,
-        };
-        self.last_uj = now;
-    }
-}
-
-fn read_number(path: &Path) -> Option<u64> {
-    // I/O error ignored: a counter of the kernel that may be unreadable.
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// The readable energy counters of all packages: zones `intel-rapl:N`. Subzones have a second number and are skipped.
-fn energy_counters(folder: &Path) -> Vec<EnergyCounter> {
-    // I/O error ignored: a system without energy counters.
-    let zones = fs::read_dir(folder).into_iter().flatten().flatten();
-    let package = |zone: &fs::DirEntry| {
-        let name = zone.file_name().into_string().unwrap_or_default();
-        let read_number = name.strip_prefix("intel-rapl:").unwrap_or_default();
-        !read_number.is_empty() && read_number.bytes().all(|b| b.is_ascii_digit())
-    };
-    let meter = |zone: fs::DirEntry| {
-        let path = zone.path().join("energy_uj");
-        let last = read_number(&path)?;
-        let largest = read_number(&zone.path().join("max_energy_range_uj")).unwrap_or(u64::MAX);
-        Some(EnergyCounter { path, max_uj: largest, last_uj: last, used_uj: 0 })
-    };
-    zones.filter(package).filter_map(meter).collect()
 }
 
 fn lock_state(state: &Mutex<RecorderState>) -> MutexGuard<'_, RecorderState> {
@@ -238,14 +249,14 @@ mod tests {
 
     #[test]
     fn usage_is_recorded() {
-        let recorder = TimelineRecorder::start();
+        let recorder = TimelineRecorder::start(None);
         recorder.record_unit_start("one");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, vec![1; 1 << 20]).unwrap();
         assert_eq!(fs::read(&path).unwrap().len(), 1 << 20);
         recorder.record_unit_start("two");
-        let Timeline { units, samples, .. } = recorder.timeline_until_now();
+        let (Timeline { units, samples, .. }, _) = recorder.timeline_until_now();
         let names: Vec<&str> = units.iter().map(|unit| &unit.name[..]).collect();
         assert_eq!(names, ["one", "two"]);
         let (one, two) = (units[0].at, units[1].at);
@@ -264,24 +275,35 @@ mod tests {
     }
 
     #[test]
-    fn energy_is_that_of_the_packages() {
+    fn energy_of_units_is_that_of_the_power_log() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |zone: &str, uj: u64| {
-            let zone = folder.path().join(zone);
-            fs::create_dir_all(&zone).unwrap();
-            fs::write(zone.join("energy_uj"), format!("{uj}\n")).unwrap();
-            fs::write(zone.join("max_energy_range_uj"), "10000\n").unwrap();
-        };
-        write("intel-rapl:0", 5000);
-        write("intel-rapl:1", 9000);
-        write("intel-rapl:0:0", 1);
-        write("intel-rapl", 1);
-        let mut meters = energy_counters(folder.path());
-        assert_eq!(meters.len(), 2);
-        write("intel-rapl:0", 7000);
-        write("intel-rapl:1", 500);
-        meters.iter_mut().for_each(EnergyCounter::read);
-        assert_eq!(meters.iter().map(|meter| meter.used_uj).sum::<u64>(), 2000 + 1500);
-        assert!(super::energy_counters(&folder.path().join("none")).is_empty());
+        let path = folder.path().join("power");
+        fs::write(&path, "").unwrap();
+        let recorder = TimelineRecorder::start(Some(PowerLog::open(&path).unwrap()));
+        recorder.record_unit_start("one");
+        let busy_until = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < busy_until {
+            std::hint::spin_loop();
+        }
+        recorder.record_unit_start("two");
+        // The clock of the readings is that of the system.
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        fs::write(&path, format!("{} 1000\n{} 1000\n", now_s - 5, now_s + 5)).unwrap();
+        let (timeline, unusable) = recorder.timeline_until_now();
+        assert!(unusable.is_none(), "{unusable:?}");
+        assert_eq!(timeline.energy_source, Some(EnergySource::PowerLog));
+        let end_s = timeline.samples.last().unwrap().elapsed_s;
+        assert!((timeline.energy_j.unwrap() - 1000.0 * end_s).abs() < 1e-3 * end_s);
+        let units = timeline.unit_energy_j();
+        let one_s = timeline.units[1].at.elapsed_s - timeline.units[0].at.elapsed_s;
+        assert!((units[0] - 1000.0 * one_s).abs() < 1e-3 * one_s && units.len() == 2, "{units:?}");
+        assert!(timeline.samples.windows(2).all(|two| two[0].estimated_energy_j <= two[1].estimated_energy_j));
+        // A busy core takes 12 W. CPU time is counted in 1/100 s.
+        assert!(timeline.estimated_energy_j > 12.0 * 0.1, "{}", timeline.estimated_energy_j);
+        // Without readings in time the counters count, if there are any.
+        fs::write(&path, format!("{} 1000\n", now_s - 1000)).unwrap();
+        let (timeline, unusable) = recorder.timeline_until_now();
+        assert!(unusable.is_some_and(|error| error.to_string().contains("no reading")));
+        assert_ne!(timeline.energy_source, Some(EnergySource::PowerLog));
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use genuma_reads::ProgressCounters;
 use genuma_work::ProgressListener;
 use genuma_work::counters::{RunCounterRecorder, RunCounters};
+use genuma_work::energy::PowerLog;
 use genuma_work::timeline::{Timeline, TimelineRecorder};
+use tracing::warn;
 
 use crate::allocator;
 use crate::progress::UnitProgressDisplay;
@@ -20,11 +22,11 @@ pub(crate) struct CallWatcher {
 
 impl CallWatcher {
     /// Starts the progress display and the timeline recorder. `counting`: the recorder of resource counters
-    /// (`--counters`), which has run since the command started.
-    pub(crate) fn start(counting: Option<RunCounterRecorder>) -> CallWatcher {
+    /// (`--counters`), which has run since the command started. `power_log`: readings of a power meter (`--power-log`).
+    pub(crate) fn start(counting: Option<RunCounterRecorder>, power_log: Option<PowerLog>) -> CallWatcher {
         CallWatcher {
             progress: UnitProgressDisplay::start(),
-            recorder: TimelineRecorder::start(),
+            recorder: TimelineRecorder::start(power_log),
             counting: Mutex::new(counting),
         }
     }
@@ -36,9 +38,14 @@ impl CallWatcher {
         counting.map(RunCounterRecorder::finish)
     }
 
-    /// Returns the use of CPU, memory and disk from the start of the call up to now.
+    /// Returns the use of CPU, memory, disk and energy from the start of the call up to now. Logs a warning if the power
+    /// log cannot be used.
     pub(crate) fn timeline(&self) -> Timeline {
-        self.recorder.timeline_until_now()
+        let (timeline, unusable) = self.recorder.timeline_until_now();
+        if let Some(error) = unusable {
+            warn!("the energy of this call is not that of --power-log: {error}");
+        }
+        timeline
     }
 }
 

@@ -12,29 +12,30 @@ use crate::gpu;
 /// Power of the machine and prices.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct CostOptions {
-    /// Power of the machine during the call (watts) [default: the power measured in the runs of --from]
+    /// Power of the machine during the call (watts) [default: the power measured with --measure or in the runs of
+    /// --from; else energy is estimated from CPU time and memory]
     #[arg(long, value_name = "W", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     watts: Option<f64>,
     /// Price of a kilowatt hour, in any currency
     #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
-    price_per_kwh: Option<f64>,
+    pub(crate) price_per_kwh: Option<f64>,
     /// Price of the machine for an hour, in the same currency
     #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     price_per_hour: Option<f64>,
 }
 
-impl CostOptions {
-    /// Whether the price of energy is given, but not the power.
-    pub(crate) fn has_price_without_power(&self) -> bool {
-        self.price_per_kwh.is_some() && self.watts.is_none()
-    }
-}
-
 /// Parses a number from 0 to 10⁹.
-fn parse_non_negative_number(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_non_negative_number(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
         _ => Err("give a number from 0 on".into()),
+    }
+}
+
+impl CallForecast {
+    /// Energy of the call (kWh) on a machine with this power (W); estimated if the power is not known.
+    pub(super) fn energy_kwh(&self, watts: Option<f64>) -> f64 {
+        watts.map_or_else(|| self.estimated_energy_j(), |watts| watts * self.total_wall_s()) / 3.6e6
     }
 }
 
@@ -55,9 +56,11 @@ pub(crate) struct ForecastWithCost {
     pub(super) devices: String,
     /// Power of the machine during the call (W), if known.
     pub(super) watts: Option<f64>,
+    /// Energy of the call (kWh): power times time, or an estimate if the power is not known; `None` if the call is
+    /// refused.
     pub(super) energy_kwh: Option<f64>,
-    /// Cost of energy and machine time, as far as prices and, for energy, the power are known, in the currency of the
-    /// prices; `None` if neither cost is known.
+    /// Cost of energy and machine time, as far as prices are given, in their currency; `None` if neither is given, or
+    /// the call is refused.
     pub(super) cost: Option<f64>,
 }
 
@@ -83,8 +86,8 @@ impl ForecastWithCost {
         let devices = gpu.describe_device_choice(input.expected_num_kmer_occurrences(), threads, memory)?;
         let watts = costs.watts.or(rates.watts);
         let hours = forecast.total_wall_s() / 3600.0;
-        let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
-        let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(Some(hours))];
+        let energy_kwh = forecast.refused.is_none().then(|| forecast.energy_kwh(watts));
+        let prices = [costs.price_per_kwh.zip(energy_kwh), costs.price_per_hour.zip(energy_kwh.map(|_| hours))];
         let cost = prices.iter().flatten().map(|(price, amount)| price * amount).reduce(|a, b| a + b);
         Ok(ForecastWithCost {
             genuma: env!("CARGO_PKG_VERSION"),

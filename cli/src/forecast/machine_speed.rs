@@ -106,24 +106,7 @@ impl MachineSpeed {
 
     /// Scales all times of the rates to this machine.
     pub(super) fn scale_rates(&self, rates: &mut CostRates) {
-        let ratio = self.cpu_time_ratio();
-        for rate in [
-            &mut rates.count_cpu_s,
-            &mut rates.extra_partition_cpu_s,
-            &mut rates.pack_reads_cpu_s,
-            &mut rates.reread_files_cpu_s,
-            &mut rates.assemble_cpu_s,
-            &mut rates.scan_reference_cpu_s,
-            &mut rates.align_contigs_cpu_s,
-            &mut rates.recruit_cpu_s,
-            &mut rates.judge_cpu_s,
-            &mut rates.write_cpu_s,
-            &mut rates.read_reference_s,
-            &mut rates.inflate_s,
-            &mut rates.panel_lookup_cpu_s,
-        ] {
-            *rate *= ratio;
-        }
+        rates.scale_times(self.cpu_time_ratio());
         rates.busy_share = self.busy_share;
         rates.watts = self.watts;
     }

@@ -14,6 +14,7 @@ use genuma_somatic::count::{
     packed_reads_budget_bytes, scratch_bytes_for_reads_and_kmers,
 };
 use genuma_somatic::pipeline::{CallParams, Resources};
+use genuma_work::energy::estimate_energy_j;
 use serde::Serialize;
 
 use super::rates::{CostRates, MAX_GENOME_GBP_OF_UNSCALED_RATES};
@@ -134,6 +135,11 @@ impl CallForecast {
     /// Returns the wall-clock time of all units (s).
     pub(crate) fn total_wall_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.wall_s).sum()
+    }
+
+    /// Returns the energy of all units (J), estimated from their CPU time and memory.
+    pub(crate) fn estimated_energy_j(&self) -> f64 {
+        self.units.iter().map(|unit| estimate_energy_j(unit.cpu_s, unit.peak_bytes as f64, unit.wall_s)).sum()
     }
 
     /// Returns the CPU seconds of all units.

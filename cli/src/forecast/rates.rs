@@ -97,6 +97,29 @@ pub(crate) struct CostRates {
     pub(crate) watts: Option<f64>,
 }
 
+impl CostRates {
+    /// Multiplies all times by `ratio`.
+    pub(super) fn scale_times(&mut self, ratio: f64) {
+        for rate in [
+            &mut self.count_cpu_s,
+            &mut self.extra_partition_cpu_s,
+            &mut self.pack_reads_cpu_s,
+            &mut self.reread_files_cpu_s,
+            &mut self.assemble_cpu_s,
+            &mut self.scan_reference_cpu_s,
+            &mut self.align_contigs_cpu_s,
+            &mut self.recruit_cpu_s,
+            &mut self.judge_cpu_s,
+            &mut self.write_cpu_s,
+            &mut self.read_reference_s,
+            &mut self.inflate_s,
+            &mut self.panel_lookup_cpu_s,
+        ] {
+            *rate *= ratio;
+        }
+    }
+}
+
 /// Size of the largest genome (Gbp) for which the rates are valid unchanged. On larger genomes the cost per Gbase is
 /// higher; the fields `tenfold_genome_…` say by how much.
 pub(crate) const MAX_GENOME_GBP_OF_UNSCALED_RATES: f64 = 0.025;

@@ -10,7 +10,7 @@ use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
 use super::rate_source::RateSource;
 use super::rates::MACHINE_OF_MEASURED_RATES;
-use crate::report::markup::{format_count_with_noun, format_duration, format_with_si_prefix};
+use crate::report::markup::{format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
 use crate::{gpu, json_file, logging, size_format};
 
 /// Prints the forecast of a call with this input, and writes it to the file `json` if one is given.
@@ -61,12 +61,12 @@ fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
         let _ = writeln!(text, "devices     {}", plan.devices);
         let _ = writeln!(text, "scratch     {} in the work folder at most", size_or_dash(forecast.scratch_bytes));
     }
-    match (plan.energy_kwh, plan.watts) {
-        (Some(kwh), Some(watts)) => {
-            let _ = writeln!(text, "energy      {kwh:.2} kWh at {watts:.0} W");
-        }
-        _ if forecast.refused.is_some() => {}
-        _ => text += "energy      unknown: give --watts\n",
+    if let Some(kwh) = plan.energy_kwh {
+        let energy = format_energy(kwh * 3.6e6);
+        let _ = match plan.watts {
+            Some(watts) => writeln!(text, "energy      {energy} at {watts:.0} W"),
+            None => writeln!(text, "energy      {energy}, estimated from CPU time and memory; --watts gives the power"),
+        };
     }
     if let Some(cost) = plan.cost {
         let _ = writeln!(text, "cost        {cost:.2}");

@@ -109,6 +109,15 @@ pub(crate) fn format_duration(seconds: f64) -> String {
     }
 }
 
+/// Formats an energy in joules: `12 J`, `3.4 Wh`, `1.23 kWh`.
+pub(crate) fn format_energy(joules: f64) -> String {
+    match joules {
+        j if j < 3600.0 => format!("{j:.0} J"),
+        j if j < 3.6e6 => format!("{} Wh", format_three_digits(j / 3600.0)),
+        j => format!("{} kWh", format_three_digits(j / 3.6e6)),
+    }
+}
+
 /// Replaces every `{{name}}` in a template by the text that `fill` returns for the name. Placeholders in inserted text
 /// are not replaced.
 pub(crate) fn fill_template(template: &str, fill: impl Fn(&str) -> String) -> String {
@@ -146,6 +155,7 @@ mod tests {
             [0.04, 8.53, 59.7, 192.4, 7500.0].map(format_duration),
             ["0.0 s", "8.5 s", "1 min 00 s", "3 min 12 s", "2 h 05 min"]
         );
+        assert_eq!([12.4, 7200.0, 4.5e6].map(format_energy), ["12 J", "2.00 Wh", "1.25 kWh"]);
         assert_eq!(
             [800, 32 << 10, 1 << 20, 25_149_046_784, 3 << 39].map(format_binary_bytes),
             ["800 B", "32 KiB", "1 MiB", "23.4 GiB", "1.5 TiB"]

@@ -4,9 +4,9 @@ pub(crate) mod advice;
 pub(crate) mod call;
 pub(crate) mod machine;
 pub(crate) mod markup;
-mod plot;
+pub(crate) mod plot;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 /// The style sheet of all pages: colours for light mode, dark mode and print, tiles, figures, tables.
-const BASE_STYLE: &str = include_str!("base.css");
+pub(crate) const BASE_STYLE: &str = include_str!("base.css");

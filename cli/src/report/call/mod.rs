@@ -22,11 +22,12 @@ use genuma_somatic::event::EventClass;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_work::cost::UnitCost;
+use genuma_work::timeline::Timeline;
 
 use crate::report::BASE_STYLE;
 use crate::report::markup::{
     escape_html, escape_script_json, fill_template, format_binary_bytes, format_count_with_noun, format_duration,
-    format_with_si_prefix, group_thousands,
+    format_energy, format_with_si_prefix, group_thousands,
 };
 use assessment::FindingLevel;
 pub use calls::choose_calls_with_pileups;
@@ -57,7 +58,7 @@ pub(crate) fn render_page(outcome: &CallSummary) -> String {
         "profile" => copy_number_chart::copy_number_profile_figure(outcome),
         "spectrum" => sample_charts::mutational_spectrum_figure(outcome),
         "signatures" => signature_table::signature_exposure_tables(outcome),
-        "units" => unit_rows(&outcome.units),
+        "units" => unit_rows(&outcome.units, &outcome.timeline),
         "errors" => errors::error_rate_rows(&outcome.errors, &outcome.samples),
         "ledger" => ledger_rows(&outcome.ledger),
         "charts" => charts::kmer_spectrum_and_call_charts(outcome),
@@ -328,13 +329,14 @@ fn key_numbers(outcome: &CallSummary) -> String {
 }
 
 /// Table rows with time, CPU time and memory of each unit.
-fn unit_rows(units: &[UnitCost]) -> String {
+fn unit_rows(units: &[UnitCost], timeline: &Timeline) -> String {
     let mut html = String::new();
     for unit in units {
         let cores = if unit.wall_s > 0.0 { unit.cpu_s / unit.wall_s } else { 0.0 };
+        let energy = timeline::unit_energy_j(timeline, &unit.name).map_or_else(|| "–".to_owned(), format_energy);
         let _ = write!(
             html,
-            r#"<tr><th scope="row">{}</th><td class="n">{}</td><td class="n">{}</td><td class="n">{cores:.1}</td><td class="n">{}</td><td>{}</td></tr>"#,
+            r#"<tr><th scope="row">{}</th><td class="n">{}</td><td class="n">{}</td><td class="n">{cores:.1}</td><td class="n">{energy}</td><td class="n">{}</td><td>{}</td></tr>"#,
             escape_html(&unit.name),
             format_duration(unit.wall_s),
             format_duration(unit.cpu_s),

@@ -1,8 +1,9 @@
 //! Plots of the CPU, memory and file I/O that a call used over time. The units of the call are shown as bands.
 
+use genuma_work::energy::{EnergySource, WATTS_PER_BUSY_CORE, WATTS_PER_GB_OF_MEMORY};
 use genuma_work::timeline::{Timeline, UsageSample};
 
-use crate::report::markup::{format_binary_bytes, format_duration, group_thousands};
+use crate::report::markup::{format_binary_bytes, format_duration, format_energy, group_thousands};
 use crate::report::plot::{Axis, LegendKey, PlotArea, PlotSize, SMALL_PLOT_SIZE, html_figure};
 
 /// Plot size with a wide left margin for byte counts.
@@ -40,14 +41,12 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
         field.into_svg(&format!("{} over time, by unit", key.name))
     };
     let last = samples[samples.len() - 1];
-    let energy = timeline.energy_j.map_or_else(String::new, |j| {
-        format!(" The processors of the machine used {:.3} kWh ({:.0} W).", j / 3.6e6, j / end)
-    });
+    let energy = describe_energy(timeline, end);
     let peak = samples.iter().map(|sample| sample.resident_bytes).max().unwrap_or(0);
     [
         html_figure(
             "Processors over time",
-            &format!("Busy cores; {} of CPU time in total.{energy}", format_duration(last.cpu_s)),
+            &format!("Busy cores; {} of CPU time in total. {energy}", format_duration(last.cpu_s)),
             &[],
             &plot((CPU_KEY, "cores busy", |n| format!("{n:.1}")), &[(CPU_KEY, &cores)]),
         ),
@@ -71,6 +70,32 @@ pub(crate) fn timeline_plots(timeline: &Timeline) -> String {
         ),
     ]
     .concat()
+}
+
+/// Says how much energy the call used in `seconds`, and how that is known.
+fn describe_energy(timeline: &Timeline, seconds: f64) -> String {
+    let Some(joules) = timeline.energy_j else {
+        return format!(
+            "Its energy is estimated: {}, with {WATTS_PER_BUSY_CORE} W for each busy core and {WATTS_PER_GB_OF_MEMORY} W for \
+             each GB of memory.",
+            format_energy(timeline.estimated_energy_j)
+        );
+    };
+    let (energy, watts) = (format_energy(joules), joules / seconds);
+    match timeline.energy_source {
+        Some(EnergySource::PowerLog) => format!("The machine used {energy} ({watts:.0} W) by its power meter."),
+        Some(EnergySource::Rapl) | None => {
+            format!("The processors and the memory of the machine used {energy} ({watts:.0} W) by their own counters.")
+        }
+    }
+}
+
+/// Returns the energy in joules of a unit of the call, which the timeline may have in several stretches: `count,
+/// partition 1 of 2`. `None` if the timeline does not have it.
+pub(crate) fn unit_energy_j(timeline: &Timeline, unit: &str) -> Option<f64> {
+    let is_of_unit = |name: &str| name.strip_prefix(unit).is_some_and(|rest| rest.is_empty() || rest.starts_with(','));
+    let energy_j = timeline.units.iter().zip(timeline.unit_energy_j());
+    energy_j.filter(|(start, _)| is_of_unit(&start.name)).map(|(_, joules)| joules).reduce(|a, b| a + b)
 }
 
 const MIB: f64 = (1u64 << 20) as f64;
@@ -136,13 +161,44 @@ mod tests {
         assert!(points.iter().all(|point| (point.1 - 2.0).abs() < 1e-9));
         let began = |name: &str, s| UnitStart { name: name.into(), at: sample(s) };
         let units = vec![began("count, partition 1 of 2", 0.0), began("<b>", 3000.0)];
-        let html = timeline_plots(&Timeline { units, samples, energy_j: Some(3.6e6) });
+        let estimated = Timeline { units, samples, estimated_energy_j: 7200.0, ..Timeline::default() };
+        let html = timeline_plots(&estimated);
+        assert!(html.contains("estimated: 2.00 Wh, with 12 W for each busy core"), "{html}");
+        let measured =
+            Timeline { energy_j: Some(3.6e6), energy_source: Some(EnergySource::PowerLog), ..estimated.clone() };
+        assert!(timeline_plots(&measured).contains("1.00 kWh (720 W) by its power meter"));
+        let html = timeline_plots(&Timeline { energy_source: Some(EnergySource::Rapl), ..measured });
         assert_html_is_nested(&html);
         assert_eq!(html.matches("<figure>").count(), 3);
-        for part in ["count, partition 1 of 2", "&lt;b&gt;", "1.000 kWh", "the peak is 1 GiB"] {
+        for part in
+            ["count, partition 1 of 2", "&lt;b&gt;", "1.00 kWh (720 W) by their own counters", "the peak is 1 GiB"]
+        {
             assert!(html.contains(part), "{part}: {html}");
         }
         assert!(!html.contains("NaN"));
+    }
+
+    #[test]
+    fn units_have_the_energy_of_all_their_stretches() {
+        let at = |s: f64, joules: f64| UsageSample {
+            energy_j: Some(joules),
+            estimated_energy_j: joules / 10.0,
+            ..sample(s)
+        };
+        let began = |name: &str, s, joules| UnitStart { name: name.into(), at: at(s, joules) };
+        let units = vec![
+            began("count, partition 1 of 2", 0.0, 0.0),
+            began("count, partition 2 of 2", 1.0, 100.0),
+            began("counting", 2.0, 150.0),
+            began("place", 3.0, 151.0),
+        ];
+        let mut timeline =
+            Timeline { units, samples: vec![at(4.0, 190.0)], energy_j: Some(190.0), ..Timeline::default() };
+        let energy_j = |timeline: &Timeline| ["count", "place", "judge"].map(|unit| unit_energy_j(timeline, unit));
+        assert_eq!(energy_j(&timeline), [Some(150.0), Some(39.0), None]);
+        timeline.energy_j = None;
+        let estimated = energy_j(&timeline);
+        assert!((estimated[0].unwrap() - 15.0).abs() < 1e-9 && (estimated[1].unwrap() - 3.9).abs() < 1e-9);
     }
 
     #[test]

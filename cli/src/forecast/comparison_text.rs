@@ -1,0 +1,84 @@
+//! Prints a comparison of machines as text, and writes it as JSON and HTML.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::bail;
+use genuma_work::publish::{AtomicFile, AtomicFileSet};
+
+use super::comparison_notes::comparison_notes;
+use super::comparison_page;
+use super::machine_comparison::{CallOnMachine, MachineComparison};
+use crate::report::markup::{
+    format_duration, format_energy, format_three_digits, format_with_si_prefix, group_thousands,
+};
+use crate::{json_file, logging};
+
+/// Prints a comparison, and writes it to the files that are given.
+///
+/// # Errors
+/// The call fits on no machine; a file cannot be written.
+pub(crate) fn print_and_write_comparison(
+    comparison: &MachineComparison,
+    json: Option<&Path>,
+    html: Option<&Path>,
+) -> anyhow::Result<()> {
+    let mut set = AtomicFileSet::default();
+    if let Some(path) = json {
+        let schema = json_file::schema_numbers::MACHINE_COMPARISON_SCHEMA_NUMBER;
+        json_file::add_json_file_with_schema_number(path, schema, comparison, &mut set)?;
+    }
+    if let Some(path) = html {
+        let mut page = AtomicFile::create(path)?;
+        page.write_all(comparison_page::render_page(comparison).as_bytes())?;
+        set.add_file(page.flush_to_partial_file()?);
+    }
+    set.publish_all()?;
+    logging::print_result(render_comparison(comparison))?;
+    if comparison.machines.iter().all(|compared| compared.cost.is_none()) {
+        bail!("the call fits on no machine");
+    }
+    Ok(())
+}
+
+fn render_comparison(comparison: &MachineComparison) -> String {
+    let [normal, tumour] = comparison.bases.map(|n| format_with_si_prefix(n as f64));
+    let mut text = format!("tumour {tumour}bp, normal {normal}bp\n\n");
+    let mut rows = vec![COLUMNS.map(str::to_owned)];
+    rows.extend(comparison.machines.iter().filter_map(table_row));
+    let widths: Vec<usize> =
+        (0..COLUMNS.len()).map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0)).collect();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
+            0 => format!("{cell:<width$}"),
+            _ => format!("  {cell:>width$}"),
+        });
+        text += cells.collect::<String>().trim_end();
+        text.push('\n');
+    }
+    text.push('\n');
+    for CallOnMachine { machine, forecast, .. } in comparison.machines.iter().filter(|one| one.cost.is_none()) {
+        let why = forecast.refused.as_deref().unwrap_or("a unit needs more memory than the machine has");
+        let _ = writeln!(text, "{}: does not fit: {why}", machine.name);
+    }
+    comparison_notes(comparison).iter().for_each(|note| text += &format!("{note}\n"));
+    text
+}
+
+const COLUMNS: [&str; 7] = ["machine", "time", "CPU", "energy", "calls", "cost of a call", "total"];
+
+fn table_row(compared: &CallOnMachine) -> Option<[String; 7]> {
+    let cost = compared.cost.as_ref()?;
+    let money = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), format_three_digits);
+    let machines = if cost.num_machines > 1 { format!("{} x ", cost.num_machines) } else { String::new() };
+    Some([
+        format!("{machines}{}", compared.machine.name),
+        format_duration(cost.wall_s),
+        format_duration(cost.cpu_s),
+        format_energy(cost.energy_kwh * 3.6e6) + if cost.energy_is_estimated { "*" } else { "" },
+        group_thousands(cost.calls),
+        money(cost.cost_per_call),
+        money(cost.total_cost),
+    ])
+}
