@@ -13,7 +13,7 @@ use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::sketch::SketchParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{AlignedOptions, CramReference, ProgressCounters, check_lanes_for_one_pass};
+use genuma_reads::{AlignedOptions, CramReference, Lane, ProgressCounters, check_lanes_for_one_pass};
 use genuma_somatic::root_positions;
 use genuma_work::ProgressListener;
 use genuma_work::cost::measure_process_cost;
@@ -104,6 +104,34 @@ struct CheckReport<'a> {
     other_tumours: Vec<OtherTumourReport<'a>>,
 }
 
+impl<'a> CheckReport<'a> {
+    /// Returns the report on all tumours; `None` without tumours. `results` and `pairs` have one element for each tumour.
+    fn of_results(
+        results: &'a [SamplePairCheckResult],
+        pairs: &'a [SamplePairSummary],
+        tumours: &'a [String],
+        lanes: &[Lane],
+    ) -> Option<CheckReport<'a>> {
+        let mut tumours = results.iter().zip(pairs).zip(tumours);
+        let ((first, pair), _) = tumours.next()?;
+        let other_tumours = tumours.map(|((result, pair), sample)| OtherTumourReport {
+            sample,
+            bases: result.bases,
+            pair,
+            library: &result.libraries,
+        });
+        Some(CheckReport {
+            command: command_line::quoted_command_line(),
+            version: env!("CARGO_PKG_VERSION"),
+            bases: first.bases,
+            pair,
+            library: &first.libraries,
+            aligned: aligned_files::record_counts_to_json(lanes),
+            other_tumours: other_tumours.collect(),
+        })
+    }
+}
+
 /// Results of the second or a later tumour, compared with the normal.
 #[derive(Serialize)]
 struct OtherTumourReport<'a> {
@@ -131,20 +159,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (meter, progress) = (Arc::new(ProgressCounters::default()), UnitProgressDisplay::start());
     progress.unit_started("check", Some(meter.clone()));
     let checked = compare_normal_with_tumours(&lanes, samples.tumour_names().len(), SKETCH_PARAMS, threads, &meter)?;
-    let pair = |of: &SamplePairCheckResult| {
-        let evidence = &of.evidence;
-        let positions = genome.as_ref().map(|genome| {
-            root_positions::locate_unique_roots(
-                genome,
-                &evidence.list_roots_to_locate(),
-                evidence.sketch_shape,
-                threads,
-            )
-        });
-        let names = genome.as_ref().map(Reference::contig_names).unwrap_or_default();
-        evidence.estimate_purity_and_summarise(&positions.unwrap_or_default(), &names, None)
-    };
-    let pairs: Vec<SamplePairSummary> = checked.iter().map(pair).collect();
+    let pairs: Vec<SamplePairSummary> =
+        checked.iter().map(|result| summarise_pair(result, genome.as_ref(), threads)).collect();
     drop(progress);
     input_files.check_files_unchanged()?;
     let text = format_results(&checked, &pairs, samples.tumour_names());
@@ -157,23 +173,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         None => logging::print_result(text)?,
     }
-    if let Some(path) = &args.json {
-        let results = || checked.iter().zip(&pairs);
-        let Some((first, pair)) = results().next() else { return Ok(()) };
-        let other = |((of, pair), sample)| -> OtherTumourReport<'_> {
-            let (of, pair): (&SamplePairCheckResult, &SamplePairSummary) = (of, pair);
-            let sample: &String = sample;
-            OtherTumourReport { sample, bases: of.bases, pair, library: &of.libraries }
-        };
-        let report = CheckReport {
-            command: command_line::quoted_command_line(),
-            version: env!("CARGO_PKG_VERSION"),
-            bases: first.bases,
-            pair,
-            library: &first.libraries,
-            aligned: aligned_files::record_counts_to_json(&lanes),
-            other_tumours: results().zip(samples.tumour_names()).skip(1).map(other).collect(),
-        };
+    if let Some(path) = &args.json
+        && let Some(report) = CheckReport::of_results(&checked, &pairs, samples.tumour_names(), &lanes)
+    {
         json_file::add_json_file_with_schema_number(
             path,
             json_file::schema_numbers::CHECK_SCHEMA_NUMBER,
@@ -194,6 +196,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cost = measure_process_cost();
     info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
     Ok(())
+}
+
+/// Estimates the purity of a tumour and summarises what was found on tumour and normal. Without a genome there are no
+/// copy numbers.
+fn summarise_pair(result: &SamplePairCheckResult, genome: Option<&Reference>, threads: usize) -> SamplePairSummary {
+    let evidence = &result.evidence;
+    let positions = genome.map(|genome| {
+        let roots = evidence.list_roots_to_locate();
+        root_positions::locate_unique_roots(genome, &roots, evidence.sketch_shape, threads)
+    });
+    let names = genome.map(Reference::contig_names).unwrap_or_default();
+    evidence.estimate_purity_and_summarise(&positions.unwrap_or_default(), &names, None)
 }
 
 fn format_results(checked: &[SamplePairCheckResult], pairs: &[SamplePairSummary], tumours: &[String]) -> String {

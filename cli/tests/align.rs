@@ -1,5 +1,6 @@
 //! `genuma index` and `genuma align`: the output formats agree with one another and with samtools.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -364,13 +365,8 @@ fn carried_tags(line: &str) -> Vec<String> {
     tags
 }
 
-#[test]
-fn tags_of_unaligned_reads_are_carried() {
-    if installed("samtools").is_none() {
-        return;
-    }
-    let folder = scratch("tags");
-    let path = |name: &str| folder.join(name);
+/// SAM text of unaligned pairs of the normal, and of single reads whose halves lie in two places. All have tags.
+fn unaligned_sam_with_tags() -> String {
     let reads: Vec<_> = data().normal.iter().map(|file| gunzip(file)).collect();
     let reads: Vec<_> = reads.iter().map(|fastq| records(fastq)).collect();
     let mut sam = "@HD\tVN:1.6\tSO:unsorted\n@RG\tID:input\tSM:me\n".to_owned();
@@ -386,7 +382,7 @@ fn tags_of_unaligned_reads_are_carried() {
             push(name, flag, lines[1], lines[3]);
         }
     }
-    // Single reads whose halves lie in two places, the second on the reverse strand.
+    // The second half is on the reverse strand.
     let genome = fs::read_to_string(reference()).expect("a genome");
     let contig: String = genome.lines().skip(1).take_while(|line| !line.starts_with('>')).collect();
     for i in 0..20 {
@@ -394,8 +390,50 @@ fn tags_of_unaligned_reads_are_carried() {
         let bases = contig[at..at + 100].to_owned() + &reverse_complement(&contig[at + 30_000..at + 30_090]);
         push(&format!("split{i}"), 4, &bases, &"I".repeat(bases.len()));
     }
+    sam
+}
+
+/// The carried tags of each read, by its name and whether it is read 2.
+type TagsByRead = HashMap<(String, bool), Vec<String>>;
+
+/// Asserts that the records of aligned reads have the tags of the input. `all_bases`: supplementary records have all bases
+/// of the read.
+fn assert_tags_are_carried(sam: &str, expected: &TagsByRead, all_bases: bool) {
+    let (mut supplementary, mut reverse) = (0, 0);
+    for line in sam.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let flag: u16 = fields[1].parse().expect("FLAG");
+        let (carried, wanted) = (carried_tags(line), &expected[&(fields[0].to_owned(), flag & 128 != 0)]);
+        if fields[9].len() == wanted[2].len() - "OQ:Z:".len() || all_bases {
+            assert_eq!(&carried, wanted, "{line}");
+        } else {
+            // A part of the bases: no base modifications, and as many values as bases.
+            assert_eq!(carried.len(), wanted.len() - 2, "{line}");
+            let qualities = carried.iter().find(|tag| tag.starts_with("OQ:Z:")).expect("qualities");
+            let depths = carried.iter().find(|tag| tag.starts_with("cd:B:")).expect("depths");
+            assert!(wanted[2].contains(&qualities[5..]), "{line}");
+            assert_eq!((qualities.len() - 5, depths.split(',').count() - 1), (fields[9].len(), fields[9].len()));
+        }
+        let names: Vec<&str> = fields[11..].iter().map(|tag| &tag[..2]).collect();
+        let distinct: HashSet<&&str> = names.iter().collect();
+        assert!(distinct.len() == names.len() && !names.contains(&"RG") && !names.contains(&"NH"), "{line}");
+        assert!(!fields.contains(&"NM:i:77"), "{line}");
+        supplementary += u32::from(flag & 2048 != 0);
+        reverse += u32::from(flag & 16 != 0);
+    }
+    assert!(supplementary >= 20 && reverse > 2500, "{supplementary} {reverse}");
+}
+
+#[test]
+fn tags_of_unaligned_reads_are_carried() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("tags");
+    let path = |name: &str| folder.join(name);
+    let sam = unaligned_sam_with_tags();
     fs::write(path("in.sam"), &sam).expect("SAM");
-    let expected: std::collections::HashMap<(String, bool), Vec<String>> = sam
+    let expected: TagsByRead = sam
         .lines()
         .filter(|line| !line.starts_with('@'))
         .map(|line| {
@@ -412,40 +450,16 @@ fn tags_of_unaligned_reads_are_carried() {
         run(args.iter().chain(options)).assert_success();
         samtools(&["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&output)])
     };
-    let check = |sam: &str, all_bases: bool| {
-        let (mut supplementary, mut reverse) = (0, 0);
-        for line in sam.lines() {
-            let fields: Vec<&str> = line.split('\t').collect();
-            let flag: u16 = fields[1].parse().expect("FLAG");
-            let (carried, wanted) = (carried_tags(line), &expected[&(fields[0].to_owned(), flag & 128 != 0)]);
-            if fields[9].len() == wanted[2].len() - "OQ:Z:".len() || all_bases {
-                assert_eq!(&carried, wanted, "{line}");
-            } else {
-                // A part of the bases: no base modifications, and as many values as bases.
-                assert_eq!(carried.len(), wanted.len() - 2, "{line}");
-                let qualities = carried.iter().find(|tag| tag.starts_with("OQ:Z:")).expect("qualities");
-                let depths = carried.iter().find(|tag| tag.starts_with("cd:B:")).expect("depths");
-                assert!(wanted[2].contains(&qualities[5..]), "{line}");
-                assert_eq!((qualities.len() - 5, depths.split(',').count() - 1), (fields[9].len(), fields[9].len()));
-            }
-            let names: Vec<&str> = fields[11..].iter().map(|tag| &tag[..2]).collect();
-            let distinct: std::collections::HashSet<&&str> = names.iter().collect();
-            assert!(distinct.len() == names.len() && !names.contains(&"RG") && !names.contains(&"NH"), "{line}");
-            assert!(!fields.contains(&"NM:i:77"), "{line}");
-            supplementary += u32::from(flag & 2048 != 0);
-            reverse += u32::from(flag & 16 != 0);
-        }
-        assert!(supplementary >= 20 && reverse > 2500, "{supplementary} {reverse}");
-    };
     let bam = align("in.bam", "out.bam", &["--tags", "all", "-t", "1"]);
-    check(&bam, false);
+    assert_tags_are_carried(&bam, &expected, false);
     assert!(align("in.bam", "four.bam", &["--tags", "all", "-t", "4"]) == bam, "four threads");
     assert!(align("in.cram", "cram.bam", &["--tags", "all"]) == bam, "CRAM in");
     assert!(align("in.bam", "out.cram", &["--tags", "all"]) == bam, "CRAM out");
-    check(&align("in.bam", "out.sam", &["--tags", "all"]), false);
-    check(&align("in.bam", "soft.bam", &["--tags", "all", "-Y", "-R", "ID:a"]).replace("\tRG:Z:a", ""), true);
+    assert_tags_are_carried(&align("in.bam", "out.sam", &["--tags", "all"]), &expected, false);
+    let soft_clipped = align("in.bam", "soft.bam", &["--tags", "all", "-Y", "-R", "ID:a"]);
+    assert_tags_are_carried(&soft_clipped.replace("\tRG:Z:a", ""), &expected, true);
     // Sorted input: mates are far apart, and half of the reads are on the reverse strand.
-    check(&align("out.bam", "again.bam", &["--tags", "all"]), false);
+    assert_tags_are_carried(&align("out.bam", "again.bam", &["--tags", "all"]), &expected, false);
 
     // Records without bases have no values for each base.
     for line in align("in.bam", "all.bam", &["--tags", "all", "-a"]).lines() {

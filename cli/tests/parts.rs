@@ -215,7 +215,7 @@ fn two_copies_of_a_step_at_once_do_no_harm() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_in_a_line() {
+fn steps_and_reads_that_do_not_fit_the_plan_are_refused() {
     let mut data = cut().clone();
     let folder = scratch("own-reads");
     for file in data.tumor.iter_mut().chain(&mut data.normal) {
@@ -224,7 +224,6 @@ fn what_does_not_fit_is_told_in_a_line() {
         *file = own;
     }
     let run = Run::plan(&data, "faults", 2, 2);
-    let place = Path::new(&run.place);
     // Steps out of order, unknown steps, and a folder without a plan.
     assert!(
         refused(run.step("count", 1), 1).contains("scatter-1: missing; first run the step that makes it: scatter 1")
@@ -246,7 +245,29 @@ fn what_does_not_fit_is_told_in_a_line() {
     let other = run.plan_again(&data, &["-k", "25"]);
     assert!(other.code == Some(1) && other.stderr.contains("contains the plan of another call"), "{}", other.stderr);
     run.plan_again(&data, &[]).assert_success();
+    // The plan of another version.
+    let plan = Path::new(&run.place).join("plan.json");
+    let text = fs::read_to_string(&plan).expect("a plan");
+    let version = format!("\"genuma\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&version));
+    fs::write(&plan, text.replace(&version, "\"genuma\": \"0.0.9\"")).expect("a plan");
+    assert!(refused(run.step("label", 1), 1).contains("made by genuma 0.0.9, this is"));
+    fs::write(&plan, &text[..text.len() / 2]).expect("a plan");
+    assert!(refused(run.step("label", 1), 1).contains("plan.json"));
+    fs::write(&plan, text).expect("a plan");
+    // Reads that have changed.
+    let reads = fs::read(&data.tumor[0]).expect("reads");
+    fs::write(&data.tumor[0], reads).expect("reads");
+    let mut scatter = run.step("scatter", 1);
+    scatter.arg("--again");
+    let said = refused(scatter, 1);
+    assert!(said.contains("tumor_1.fq.gz: changed since the run was planned"), "{said}");
+}
 
+#[test]
+fn damaged_and_foreign_objects_are_refused() {
+    let run = Run::plan(cut(), "damaged-objects", 2, 2);
+    let place = Path::new(&run.place);
     run.all("scatter");
     let object = place.join("scatter-2");
     let good = fs::read(&object).expect("an object");
@@ -282,7 +303,7 @@ fn what_does_not_fit_is_told_in_a_line() {
         assert!(!said.is_empty() && said.iter().all(told), "byte {at} of {}: {said:?}", good.len());
     }
     // An object of another run, and one of another step.
-    let other = Run::plan(&data, "faults-other", 3, 2);
+    let other = Run::plan(cut(), "damaged-objects-other", 3, 2);
     other.done("scatter", 2);
     let foreign = fs::read(Path::new(&other.place).join("scatter-2")).expect("an object");
     let said = with(&foreign);
@@ -297,23 +318,6 @@ fn what_does_not_fit_is_told_in_a_line() {
     let mut done = genuma();
     done.args(["step", &run.place, "scatter", "2"]);
     assert!(ended(done).assert_success().stderr.contains("scatter 2: is already done"));
-    // The plan of another version.
-    let plan = place.join("plan.json");
-    let text = fs::read_to_string(&plan).expect("a plan");
-    let version = format!("\"genuma\": \"{}\"", env!("CARGO_PKG_VERSION"));
-    assert!(text.contains(&version));
-    fs::write(&plan, text.replace(&version, "\"genuma\": \"0.0.9\"")).expect("a plan");
-    assert!(refused(run.step("label", 1), 1).contains("made by genuma 0.0.9, this is"));
-    fs::write(&plan, &text[..text.len() / 2]).expect("a plan");
-    assert!(refused(run.step("label", 1), 1).contains("plan.json"));
-    fs::write(&plan, text).expect("a plan");
-    // Reads that have changed.
-    let reads = fs::read(&data.tumor[0]).expect("reads");
-    fs::write(&data.tumor[0], reads).expect("reads");
-    let mut scatter = run.step("scatter", 1);
-    scatter.arg("--again");
-    let said = refused(scatter, 1);
-    assert!(said.contains("tumor_1.fq.gz: changed since the run was planned"), "{said}");
 }
 
 #[test]

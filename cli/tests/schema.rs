@@ -31,6 +31,21 @@ impl Schema {
         errors
     }
 
+    /// The differences of `value` from the choice that fits to the deepest path; none if it fits a choice.
+    fn errors_of_best_choice(&self, choices: &[Value], value: &Value, at: &str) -> Vec<String> {
+        let errors_of_choice = |choice: &Value| {
+            let mut errors = Vec::new();
+            self.check(choice, value, at, &mut errors);
+            errors
+        };
+        let failed: Vec<Vec<String>> = choices.iter().map(errors_of_choice).collect();
+        if failed.iter().any(Vec::is_empty) {
+            return Vec::new();
+        }
+        let depth = |errors: &Vec<String>| errors.iter().map(|error| error.find(": ")).min();
+        failed.into_iter().max_by_key(depth).unwrap_or_default()
+    }
+
     fn check(&self, schema: &Value, value: &Value, at: &str, errors: &mut Vec<String>) {
         let keywords = schema.as_object().expect("a schema is an object");
         let nothing = Map::new();
@@ -53,17 +68,7 @@ impl Schema {
                 ("enum", _) if argument.as_array().is_some_and(|values| values.contains(value)) => {}
                 ("const" | "enum", _) => errors.push(format!("{at}: {value} is not {argument}")),
                 ("anyOf", _) => {
-                    let fits = |choice: &Value| {
-                        let mut errors = Vec::new();
-                        self.check(choice, value, at, &mut errors);
-                        errors
-                    };
-                    let failed: Vec<Vec<String>> = argument.as_array().expect("choices").iter().map(fits).collect();
-                    if failed.iter().all(|errors| !errors.is_empty()) {
-                        // The choice that fits to the deepest path reports its differences.
-                        let depth = |errors: &Vec<String>| errors.iter().map(|error| error.find(": ")).min();
-                        errors.extend(failed.into_iter().max_by_key(depth).unwrap_or_default());
-                    }
+                    errors.extend(self.errors_of_best_choice(argument.as_array().expect("choices"), value, at));
                 }
                 ("required", Value::Object(object)) => {
                     let keys = argument.as_array().expect("keys").iter().filter_map(Value::as_str);

@@ -1,5 +1,7 @@
 //! Test cases: command lines of genuma's commands and of all steps of a distributed call.
 
+mod aligned_reads;
+
 use crate::test_inputs::{CALL_ARGS, COUNT_ARGS, TestInput};
 
 const CHECK_COMMAND: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
@@ -68,7 +70,7 @@ pub fn all_test_cases() -> Vec<TestCase> {
         count_cases(),
         table_cases(),
         sample_cases(),
-        aligned_read_cases(),
+        aligned_reads::aligned_read_cases(),
         running_cases(),
         repeated_step_cases(),
     ];
@@ -450,96 +452,6 @@ fn sample_cases() -> Vec<TestCase> {
             initial_files: &[("pair/old.txt", "scores.json")],
             checksummed_files: &["calls/somatic.vcf.gz"],
             unchecked_files: &["pair/truth.vcf", "pair/germline.vcf"],
-            ..DEFAULT_CASE
-        },
-    ]
-}
-
-/// Returns cases that read BAM, CRAM and CBQ files.
-fn aligned_read_cases() -> Vec<TestCase> {
-    let reference = "--reference {given}/pair/genome.fa";
-    let call = |end: &str| {
-        format!("call -t 2 --tumor {{given}}/tumor.{end} --normal {{given}}/normal.{end} {reference} -o {{made}}/calls")
-    };
-    let inputs = &[TestInput::AlignedReads, TestInput::ReplacementInputs];
-    vec![
-        TestCase {
-            name: "call-bam",
-            line: call("bam"),
-            inputs,
-            kept_on_failure: &["calls/.work/"],
-            resume: Some("--resume"),
-            checksummed_files: &["tumor.bam"],
-            replaced_files: &[["tumor.bam", "other/tumor.bam"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "call-cram",
-            line: call("cram"),
-            inputs,
-            kept_on_failure: &["calls/.work/"],
-            resume: Some("--resume"),
-            checksummed_files: &["tumor.cram"],
-            replaced_files: &[["pair/genome.fa", "masked.fa"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "check-cram",
-            line: format!(
-                "check -t 2 --tumor {{given}}/tumor.cram --normal {{given}}/normal.cram {reference} --json {{made}}/pair.json"
-            ),
-            inputs,
-            initial_files: &[("pair/old.txt", "pair.json")],
-            checksummed_files: &["normal.cram"],
-            replaced_files: &[["normal.cram", "other/normal.cram"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "check-cbq",
-            line: "check -t 2 --tumor {given}/tumor.cbq --normal {given}/normal.cbq --json {made}/pair.json".into(),
-            inputs,
-            initial_files: &[("pair/old.txt", "pair.json")],
-            unchecked_files: &["normal.cbq"],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "count-bam",
-            line: "kmers count -t 2 --sample n={given}/normal.bam -o {made}/n.gkt".into(),
-            inputs,
-            checksummed_files: &["normal.bam"],
-            replaced_files: &[["normal.bam", "other/normal.bam"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "count-cram",
-            line: format!("kmers count -t 2 --sample n={{given}}/normal.cram {reference} -o {{made}}/n.gkt"),
-            inputs,
-            checksummed_files: &["normal.cram"],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "track-bam",
-            line: format!(
-                "track -t 2 {{given}}/pair/truth.vcf {{given}}/tumor.bam {reference} -o {{made}}/x.tsv --json {{made}}/x.json"
-            ),
-            inputs,
-            checksummed_files: &["tumor.bam"],
-            replaced_files: &[["tumor.bam", "other/tumor.bam"], ["pair/genome.fa", "masked.fa"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "align-bam-in",
-            line: "align -t 2 {given}/pair/genome.fa {given}/normal.bam -o {made}/x.sam".into(),
-            inputs,
-            checksummed_files: &["normal.bam"],
-            replaced_files: &[["normal.bam", "other/normal.bam"]],
-            ..DEFAULT_CASE
-        },
-        TestCase {
-            name: "run-bam",
-            line: "run -t 2 --strategy default --reads {given}/normal.bam -o {made}/x.sam -- {given}/stub".into(),
-            inputs: &[TestInput::AlignedReads, TestInput::StubAligner],
-            checksummed_files: &["normal.bam"],
             ..DEFAULT_CASE
         },
     ]

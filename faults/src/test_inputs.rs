@@ -63,6 +63,21 @@ pub enum TestInput {
 /// Number of reads in each FASTQ file of the replacements; those of the pair have some 1,300.
 const REPLACEMENT_READS: usize = 1200;
 
+/// The steps of a distributed call with two shards and two partitions, without the last one.
+const STEPS_BUT_LAST: [&str; 11] = [
+    "scatter 1",
+    "scatter 2",
+    "count 1",
+    "count 2",
+    "pick",
+    "label 1",
+    "label 2",
+    "assemble",
+    "place",
+    "recruit 1",
+    "recruit 2",
+];
+
 const STUB_SCRIPT: &str = r#"#!/usr/bin/awk -f
 BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
 NR % 4 == 1 { name = substr($1, 2) }
@@ -136,22 +151,7 @@ impl TestInput {
             TestInput::PlannedRun => {
                 let plan = "--plan {given}/planned/run --shards 2 --partitions 2";
                 genuma(&format!("{CALL_ARGS} {reference} {plan} -o {{given}}/planned/calls"))?;
-                for step in [
-                    "scatter 1",
-                    "scatter 2",
-                    "count 1",
-                    "count 2",
-                    "pick",
-                    "label 1",
-                    "label 2",
-                    "assemble",
-                    "place",
-                    "recruit 1",
-                    "recruit 2",
-                ] {
-                    genuma(&format!("step {{given}}/planned/run {step}"))?;
-                }
-                Ok(())
+                STEPS_BUT_LAST.iter().try_for_each(|step| genuma(&format!("step {{given}}/planned/run {step}")))
             }
             TestInput::Annotation => {
                 fs::write(given.join("genes.gff3"), GENES)?;
@@ -168,22 +168,11 @@ impl TestInput {
                 write_cbq(&given.join(format!("{sample}.cbq")), &mates)
             }),
             TestInput::ReplacementInputs => {
-                fs::create_dir_all(given.join("other"))?;
-                for name in ["tumor_1", "tumor_2", "normal_1", "normal_2"] {
-                    let text = gunzip(&given.join(format!("pair/{name}.fq.gz")))?;
-                    let lines = text.split_inclusive('\n').take(4 * REPLACEMENT_READS);
-                    // Without compression; genuma knows formats by their first bytes.
-                    fs::write(given.join(format!("other/{name}.fq.gz")), lines.collect::<String>())?;
-                }
+                write_replacement_reads(given)?;
                 align("other", "tumor", "other/tumor.bam")?;
                 align("other", "normal", "other/normal.bam")?;
                 align("other", "normal", "other/normal.cram")?;
-                let genome = fs::read_to_string(given.join("bare/genome.fa"))?;
-                let masked = genome.lines().enumerate().map(|(i, line)| match i {
-                    20 => "N".repeat(line.len()) + "\n",
-                    _ => line.to_owned() + "\n",
-                });
-                Ok(fs::write(given.join("masked.fa"), masked.collect::<String>())?)
+                write_masked_genome(given)
             }
             TestInput::StubAligner => {
                 fs::write(given.join("stub"), STUB_SCRIPT)?;
@@ -191,6 +180,28 @@ impl TestInput {
             }
         }
     }
+}
+
+/// Writes the first reads of the pair to `other/`.
+fn write_replacement_reads(given: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(given.join("other"))?;
+    for name in ["tumor_1", "tumor_2", "normal_1", "normal_2"] {
+        let text = gunzip(&given.join(format!("pair/{name}.fq.gz")))?;
+        let lines = text.split_inclusive('\n').take(4 * REPLACEMENT_READS);
+        // Without compression; genuma knows formats by their first bytes.
+        fs::write(given.join(format!("other/{name}.fq.gz")), lines.collect::<String>())?;
+    }
+    Ok(())
+}
+
+/// Writes `masked.fa`, the genome with a line of N.
+fn write_masked_genome(given: &Path) -> anyhow::Result<()> {
+    let genome = fs::read_to_string(given.join("bare/genome.fa"))?;
+    let masked = genome.lines().enumerate().map(|(i, line)| match i {
+        20 => "N".repeat(line.len()) + "\n",
+        _ => line.to_owned() + "\n",
+    });
+    Ok(fs::write(given.join("masked.fa"), masked.collect::<String>())?)
 }
 
 /// Runs a call and a count that fail when they write their results, so that their work folders stay.

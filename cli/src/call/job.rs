@@ -132,6 +132,24 @@ impl Args {
         Ok(())
     }
 
+    /// Returns the call parameters for k-mers of length `k`.
+    fn call_params(&self, k: u32, has_normal: bool) -> CallParams {
+        let defaults = CallParams::with_defaults(has_normal);
+        CallParams {
+            k,
+            min_base_quality: self.min_base_quality,
+            min_quality: self.min_quality.unwrap_or(defaults.min_quality),
+            assay: self.assay.assay(),
+            ..defaults
+        }
+    }
+
+    /// Returns the file of the targets and their padding, if there are targets.
+    fn targets_option(&self) -> Option<TargetsOption> {
+        let padding_bp = self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize;
+        self.targets.clone().map(|path| TargetsOption { path, padding_bp })
+    }
+
     /// Builds the [`CallJob`], the input of the library `genuma_somatic`, from the options. Opens and checks the input
     /// files.
     pub(super) fn prepare_call(&self) -> anyhow::Result<PreparedCall> {
@@ -140,14 +158,7 @@ impl Args {
         let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
         let mut input_files = InputFileStates::record_lane_file_states(&lanes, self.reference.as_deref())?;
-        let defaults = CallParams::with_defaults(samples.has_normal());
-        let params = CallParams {
-            k,
-            min_base_quality: self.min_base_quality,
-            min_quality: self.min_quality.unwrap_or(defaults.min_quality),
-            assay: self.assay.assay(),
-            ..defaults
-        };
+        let params = self.call_params(k, samples.has_normal());
         let means = self.choose_resources(&lanes, params.k)?;
         self.check_lanes(&lanes)?;
         let panel = self
@@ -155,10 +166,7 @@ impl Args {
             .as_deref()
             .map(|table| panel::open_panel_of_normals(table, params.k, self.panel_min_samples))
             .transpose()?;
-        let targets = self.targets.clone().map(|path| TargetsOption {
-            path,
-            padding_bp: self.target_padding.unwrap_or(DEFAULT_TARGET_PADDING_BP) as usize,
-        });
+        let targets = self.targets_option();
         let known = self.known.clone().map(|path| KnownVariants { path });
         let gff = self.gff.clone().map(|path| GeneFile { path });
         let store = UnitStore {

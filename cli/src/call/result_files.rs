@@ -14,6 +14,7 @@ use genuma_somatic::gene_annotation::{AnnotationSummary, GeneFile};
 use genuma_somatic::known_info::KnownInfoSource;
 use genuma_somatic::output::SupportingBamHeaderContent;
 use genuma_somatic::pipeline::{CallJob, FinishedCall};
+use genuma_somatic::provenance::ReferenceIdentity;
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::sample_names::SampleNames;
 use genuma_somatic::signatures::SignatureMatrix;
@@ -193,41 +194,18 @@ impl<'a> CallOutputs<'a> {
         let table = (finished.targets.as_ref())
             .map(|targets| targets::format_target_depth_table(targets, &finished.genome, &finished.samples));
         add_text_file(file(TARGETS_FILE), table.map(|table| [table]), &mut set)?;
+        let VcfContent { header, records, reference, annotations } =
+            VcfContent::build(job, finished, &known_info, &warnings)?;
         let genome = &finished.genome;
-        let settings = format_result_parameters(job, &known_info);
-        let mut records = vcf_record::build_vcf_records(&finished.events, genome);
-        sequence_families::add_other_loci_to_records(&mut records, finished.ranges.loci());
-        let reference =
-            provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
-        let mut header = vcf::format_vcf_header(&VcfHeaderContent {
-            genome,
-            samples: &finished.samples,
-            reference: &reference,
-            settings: &settings,
-            provenance: &job.provenance,
-            has_screen: job.screen.is_some(),
-        });
-        vcf::add_sample_pair_header_lines(&mut header, &finished.samples, &finished.depths, &finished.sample_summaries);
-        vcf::add_warning_header_lines(&mut header, &warnings);
-        let mut screened_calls = Vec::new();
-        if let Some(path) = &job.screen {
-            screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
-            screen_hits::annotate_records(&screened_calls, &mut records);
-        }
-        let known_info_fields = add_known_info(&known_info, genome, &mut records, &mut header)?;
-        let mut target_gaps =
-            (finished.targets.as_ref()).map_or_else(Vec::new, |targets| target_gaps::list_target_gaps(targets, genome));
-        let annotation = (job.gff.as_ref())
-            .map(|gff| annotate_records(gff, genome, &mut records, &mut target_gaps, &mut header))
-            .transpose()?;
         output::write_vcf(&file(VCF_FILE), &header, &records, genome, finished.samples.has_normal(), &mut set)?;
-        let genes = if annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
+        let genes =
+            if annotations.annotation.is_some() { MafGeneAnnotation::Annotated } else { MafGeneAnnotation::Unknown };
         let tables = TableContent {
             records: &records,
             genome,
             samples: &finished.samples,
             genes,
-            known_info_fields: &known_info_fields,
+            known_info_fields: &annotations.known_info_fields,
         };
         tables.write_tables([maf, bedpe], &mut set)?;
         output::write_contigs(&file(CONTIGS_FILE), finished, &mut set)?;
@@ -243,7 +221,6 @@ impl<'a> CallOutputs<'a> {
         if let Some(matrix) = &signatures {
             signature_fit::add_signature_exposures(matrix, job, finished);
         }
-        let annotations = ScreenHitsAndAnnotationSummary { screened_calls, annotation, target_gaps, known_info_fields };
         let outcome = summary::build_call_summary(job, finished, &records, annotations, watched.timeline())?;
         let counters = watched.stop_and_take_counters();
         let outcome = CallSummary { warnings, counters, reference_identity: reference, ..outcome };
@@ -262,6 +239,55 @@ fn remove_supporting_reads(folder: &Path, set: &mut AtomicFileSet) {
         .iter()
         .chain(&SUPPORTING_READS_INDEX_FILES)
         .for_each(|name| set.remove_file_on_publish(folder.join(name)));
+}
+
+/// Header and records of the VCF file, with what the annotation of the records found.
+struct VcfContent {
+    header: String,
+    records: Vec<VcfRecord>,
+    reference: ReferenceIdentity,
+    annotations: ScreenHitsAndAnnotationSummary,
+}
+
+impl VcfContent {
+    /// Builds header and records from the events of a call, and adds screened sequences, known variants and genes to
+    /// them.
+    fn build(
+        job: &CallJob,
+        finished: &FinishedCall,
+        known_info: &[KnownInfoSource],
+        warnings: &[ResultWarning],
+    ) -> anyhow::Result<VcfContent> {
+        let genome = &finished.genome;
+        let settings = format_result_parameters(job, known_info);
+        let mut records = vcf_record::build_vcf_records(&finished.events, genome);
+        sequence_families::add_other_loci_to_records(&mut records, finished.ranges.loci());
+        let reference =
+            provenance::identify_reference_sequences(genome, job.reference.as_deref(), job.resources.threads)?;
+        let mut header = vcf::format_vcf_header(&VcfHeaderContent {
+            genome,
+            samples: &finished.samples,
+            reference: &reference,
+            settings: &settings,
+            provenance: &job.provenance,
+            has_screen: job.screen.is_some(),
+        });
+        vcf::add_sample_pair_header_lines(&mut header, &finished.samples, &finished.depths, &finished.sample_summaries);
+        vcf::add_warning_header_lines(&mut header, warnings);
+        let mut screened_calls = Vec::new();
+        if let Some(path) = &job.screen {
+            screened_calls = screen_hits::find_screen_hits(&finished.events, genome, path, job.params.k)?;
+            screen_hits::annotate_records(&screened_calls, &mut records);
+        }
+        let known_info_fields = add_known_info(known_info, genome, &mut records, &mut header)?;
+        let mut target_gaps =
+            (finished.targets.as_ref()).map_or_else(Vec::new, |targets| target_gaps::list_target_gaps(targets, genome));
+        let annotation = (job.gff.as_ref())
+            .map(|gff| annotate_records(gff, genome, &mut records, &mut target_gaps, &mut header))
+            .transpose()?;
+        let annotations = ScreenHitsAndAnnotationSummary { screened_calls, annotation, target_gaps, known_info_fields };
+        Ok(VcfContent { header, records, reference, annotations })
+    }
 }
 
 /// What MAF and BEDPE are made of.

@@ -76,6 +76,13 @@ const TAGS: [&str; 7] = [
     "",
 ];
 
+/// A line of SAM with more operations than the CIGAR field of BAM can hold.
+fn line_with_long_cigar(reference: &[u8]) -> String {
+    let cigar = "1M1D".repeat(40_000);
+    let bases: String = reference.iter().step_by(2).take(40_000).map(|&b| char::from(b)).collect();
+    format!("long\t0\ta\t1\t60\t{cigar}\t*\t0\t0\t{}\t*\tNM:i:40000\n", bases.to_ascii_uppercase())
+}
+
 /// `bare`: some records have no qualities, some no bases.
 fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, bare: bool) -> String {
     let mut sam = "@HD\tVN:1.6\n".to_owned();
@@ -145,14 +152,9 @@ fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, 
             .expect("a string");
         }
     }
-    if !bare {
-        return sam;
+    if bare {
+        sam += &line_with_long_cigar(&sequences[0].1);
     }
-    // More operations than the CIGAR field of BAM can hold.
-    let cigar = "1M1D".repeat(40_000);
-    let bases: String = sequences[0].1.iter().step_by(2).take(40_000).map(|&b| char::from(b)).collect();
-    writeln!(sam, "long\t0\ta\t1\t60\t{cigar}\t*\t0\t0\t{}\t*\tNM:i:40000", bases.to_ascii_uppercase())
-        .expect("a string");
     sam
 }
 

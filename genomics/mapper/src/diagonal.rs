@@ -44,6 +44,12 @@ impl Diagonal {
         (self.0 >> SEED_COUNT_BITS & ((1 << ANCHOR_BITS) - 1)) as u16
     }
 
+    /// Packed position of the start of that seed.
+    #[inline(always)]
+    pub(crate) fn anchor_start_on_reference(self) -> u64 {
+        self.read_start_on_reference() + u64::from(self.anchor_start_in_read())
+    }
+
     /// Number of seeds on this diagonal, at most 1023.
     #[inline(always)]
     pub(crate) fn seed_count(self) -> u32 {

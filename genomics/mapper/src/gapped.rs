@@ -333,15 +333,7 @@ impl GappedAligner {
                 insertions[column] = inserted;
                 before = cell;
             }
-            for lane in 0..LANES {
-                let left = lengths[lane] - 1 - row as i16;
-                let end = if left > 0 { most[lane].saturating_sub(clips[1][lane]) } else { most[lane] };
-                // As in bwa: extend to the end of the read only if the score is higher.
-                let better = (end > ends.score[lane]) & (left >= 0);
-                ends.score[lane] = if better { end } else { ends.score[lane] };
-                ends.row[lane] = if better { row as i16 } else { ends.row[lane] };
-                ends.column[lane] = if better { most_at[lane] } else { ends.column[lane] };
-            }
+            ends.include_row(row as i16, &most, &most_at, lengths, &clips[1]);
         }
         ends
     }
@@ -425,6 +417,24 @@ struct BestCells {
     score: Lanes,
     row: Lanes,
     column: Lanes,
+}
+
+impl BestCells {
+    /// Replaces the cell of each lane by the best one of `row`, if that has a higher score. `score` and `column` are
+    /// those of the best cells of the row. `lengths` are the lengths of the reads, `right_clips` the penalties of
+    /// clipping their ends.
+    #[inline(always)]
+    fn include_row(&mut self, row: i16, score: &Lanes, column: &Lanes, lengths: &Lanes, right_clips: &Lanes) {
+        for lane in 0..LANES {
+            let left = lengths[lane] - 1 - row;
+            let end = if left > 0 { score[lane].saturating_sub(right_clips[lane]) } else { score[lane] };
+            // As in bwa: extend to the end of the read only if the score is higher.
+            let better = (end > self.score[lane]) & (left >= 0);
+            self.score[lane] = if better { end } else { self.score[lane] };
+            self.row[lane] = if better { row } else { self.row[lane] };
+            self.column[lane] = if better { column[lane] } else { self.column[lane] };
+        }
+    }
 }
 
 #[cfg(test)]

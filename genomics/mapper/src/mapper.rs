@@ -484,6 +484,22 @@ struct UngappedHit {
     differing: u32,
 }
 
+/// Maximum number of mismatches of the [`MAX_PLACEMENTS`] hits with the fewest mismatches, without those on ALT contigs;
+/// the length of the read if there are fewer hits. `counts` is a buffer: number of hits by number of mismatches.
+#[inline]
+fn max_kept_mismatches(view: &IndexView<'_>, hits: &[UngappedHit], counts: &mut Vec<usize>, length: usize) -> usize {
+    counts.clear();
+    counts.resize(length + 1, 0);
+    let is_primary = |hit: &&UngappedHit| !view.is_on_alt_contig(hit.diagonal.anchor_start_on_reference());
+    hits.iter().filter(is_primary).for_each(|hit| counts[hit.differing as usize] += 1);
+    let mut num_hits = 0;
+    let reaches_maximum = |n: &usize| {
+        num_hits += n;
+        num_hits >= MAX_PLACEMENTS
+    };
+    counts.iter().position(reaches_maximum).unwrap_or(length)
+}
+
 /// Aligns reads on diagonals without gaps; holds reusable buffers.
 #[derive(Debug, Default)]
 pub(crate) struct UngappedAligner {
@@ -535,9 +551,7 @@ impl UngappedAligner {
             let differing = mask_and_count_mismatches(view.words, diagonal.read_start_on_reference(), strand, masks);
             if seed_matches_reference(masks, usize::from(diagonal.anchor_start_in_read())) {
                 // A placement on an ALT contig does not displace others.
-                if !view
-                    .is_on_alt_contig(diagonal.read_start_on_reference() + u64::from(diagonal.anchor_start_in_read()))
-                {
+                if !view.is_on_alt_contig(diagonal.anchor_start_on_reference()) {
                     least = least.max(full - lost * differing as i32 - near);
                 }
                 if diagonals.len() == 1 {
@@ -556,20 +570,8 @@ impl UngappedAligner {
         let (near_best, mut crowded) = (least, false);
         if hits.len() > MAX_PLACEMENTS {
             // No more than this number is kept, so that worse diagonals can be skipped.
-            hits_by_mismatches.clear();
-            hits_by_mismatches.resize(length + 1, 0);
-            let assembled = |hits: &&UngappedHit| {
-                !view.is_on_alt_contig(
-                    hits.diagonal.read_start_on_reference() + u64::from(hits.diagonal.anchor_start_in_read()),
-                )
-            };
-            hits.iter().filter(assembled).for_each(|hits| hits_by_mismatches[hits.differing as usize] += 1);
-            let mut seen = 0;
-            let last = hits_by_mismatches.iter().position(|n| {
-                seen += n;
-                seen >= MAX_PLACEMENTS
-            });
-            least = least.max(full - lost * last.unwrap_or(length) as i32);
+            let max_mismatches = max_kept_mismatches(view, hits, hits_by_mismatches, length);
+            least = least.max(full - lost * max_mismatches as i32);
         }
         let many = hits.len() > 1 && least > full / 2;
         for i in 0..hits.len() {

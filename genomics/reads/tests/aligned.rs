@@ -202,21 +202,24 @@ fn missing_data_are_counted_and_the_rest_is_used() {
     assert!(all.len() == some.len() && all.iter().all(|pair| pair.1[2].is_empty()));
 }
 
+/// Writes a damaged file. Returns the error of reading its pairs, which is also that of reading it as a stream.
+fn read_error(folder: &Folder, name: &str, bytes: &[u8]) -> String {
+    let file = folder.write(name, bytes);
+    let lane = lane(&file, &AlignedOptions::default());
+    let error = pairs(&[lane], 2).unwrap_err().to_string();
+    let stream = StreamLane::Aligned(genuma_reads::AlignedInput::new(&file, AlignedOptions::default()));
+    let (_, error_of_stream) = pull(&[stream], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
+    assert_eq!(error_of_stream.expect("an error").to_string(), error);
+    error
+}
+
 #[test]
 fn damage_is_reported() {
     let folder = Folder::new();
     let records = as_records(&[fastq(0, 300, 1), fastq(0, 300, 2)]);
     let text = bam_text(&records);
     let whole = bgzf(&text);
-    let message = |name: &str, bytes: &[u8]| {
-        let file = folder.write(name, bytes);
-        let lane = lane(&file, &AlignedOptions::default());
-        let error = pairs(&[lane], 2).unwrap_err().to_string();
-        let stream = StreamLane::Aligned(genuma_reads::AlignedInput::new(&file, AlignedOptions::default()));
-        let (_, error_text) = pull(&[stream], StreamOptions::new(BatchLimits::with_reads_per_batch(100)));
-        assert_eq!(error_text.expect("an error").to_string(), error);
-        error
-    };
+    let message = |name: &str, bytes: &[u8]| read_error(&folder, name, bytes);
     // Without the end-of-file block the file is read if its last block is whole.
     let no_end = &whole[..whole.len() - 28];
     let read = |name: &str, bytes: &[u8]| {
@@ -258,8 +261,13 @@ fn damage_is_reported() {
     bad[first + 3] = 0x7f;
     let error = message("f.bam", &bgzf(&bad));
     assert!(error.contains("f.bam: record 1: is damaged (its length is invalid)"), "{error}");
+}
 
-    let of = |name: &str, records: &[Aligned]| message(name, &bgzf(&bam_text(records)));
+#[test]
+fn invalid_records_are_reported() {
+    let folder = Folder::new();
+    let records = as_records(&[fastq(0, 300, 1), fastq(0, 300, 2)]);
+    let of = |name: &str, records: &[Aligned]| read_error(&folder, name, &bgzf(&bam_text(records)));
     let mut twice = records.clone();
     twice.insert(21, twice[20].clone());
     let error = of("g.bam", &twice);
@@ -270,10 +278,12 @@ fn damage_is_reported() {
     let mut nameless = records.clone();
     nameless[3].name = Vec::new();
     assert!(of("i.bam", &nameless).contains("i.bam: record 4: has no name"));
+}
 
-    // Missing qualities are an error only where qualities are used.
-    let mut plain = records.clone();
-    plain[2].qual.fill(0xff);
+#[test]
+fn missing_qualities_are_an_error_only_where_they_are_used() {
+    let folder = Folder::new();
+    let mut plain = as_records(&[fastq(0, 300, 1), fastq(0, 300, 2)]);
     plain[2].seq = b"ACGTA".to_vec();
     plain[2].qual = vec![0xff; 5];
     plain[2].flags = 0x41;

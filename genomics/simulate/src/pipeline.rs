@@ -446,36 +446,46 @@ fn place_all_variants(
         &mut ground,
         &mut params.rng_for_stream(RandomStream::Germline),
     );
-    let others = params.foreign.tumor + params.foreign.normal > 0.0 && params.foreign.genome.is_none();
-    let kin = params.foreign.kin;
-    let foreign = others.then(|| {
-        let (ploidy, rng) = (&tumour.ploidy, &mut params.rng_for_stream(RandomStream::ForeignPerson));
-        match kin {
-            Relationship::Unrelated => {
-                foreign_person::draw_variants_of_unrelated_person(nuclear, ploidy, &params.germline, &germline, rng)
-            }
-            _ => foreign_person::draw_variants_of_relative(
-                nuclear,
-                ploidy,
-                &params.germline,
-                kin,
-                &germline,
-                &mut ground,
-                rng,
-            ),
+    let foreign = draw_variants_of_foreign_person(nuclear, params, &tumour.ploidy, &germline, &mut ground);
+    let mitochondria = draw_mitochondrial_variants(genome, params);
+    Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
+}
+
+/// Draws the germline variants of the contaminating person; `None` if the samples have no reads of a person of this
+/// genome. `germline` are the variants of the patient.
+fn draw_variants_of_foreign_person(
+    nuclear: &Genome,
+    params: &SimulationParams,
+    ploidy: &HealthyPloidy,
+    germline: &[GermlineVariant],
+    ground: &mut OccupiedRegions,
+) -> Option<Vec<GermlineVariant>> {
+    let foreign = &params.foreign;
+    if foreign.tumor + foreign.normal <= 0.0 || foreign.genome.is_some() {
+        return None;
+    }
+    let rng = &mut params.rng_for_stream(RandomStream::ForeignPerson);
+    Some(match foreign.kin {
+        Relationship::Unrelated => {
+            foreign_person::draw_variants_of_unrelated_person(nuclear, ploidy, &params.germline, germline, rng)
         }
-    });
-    let other = if kin.shares_mitochondria() {
+        kin => foreign_person::draw_variants_of_relative(nuclear, ploidy, &params.germline, kin, germline, ground, rng),
+    })
+}
+
+/// Draws the mitochondrial variants of the patient and of the contaminating person, on the last contig of `genome`;
+/// `None` without a mitochondrion.
+fn draw_mitochondrial_variants(genome: &Genome, params: &SimulationParams) -> Option<[MitochondrialVariants; 2]> {
+    let foreign = if params.foreign.kin.shares_mitochondria() {
         RandomStream::MitochondrialVariants
     } else {
         RandomStream::ForeignMitochondrion
     };
-    let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
-        [RandomStream::MitochondrialVariants, other].map(|stream| {
+    (params.samples.mitochondrion > 0.0).then(|| {
+        [RandomStream::MitochondrialVariants, foreign].map(|stream| {
             MitochondrialVariants::draw_variants_of_person_and_tumour(genome, &mut params.rng_for_stream(stream))
         })
-    });
-    Ok(SimulatedVariants { tumour, germline, foreign, mitochondria, unstable })
+    })
 }
 
 /// Writes `text` to a file and adds the file to `set`. Without text, removes the file of an earlier run.

@@ -165,8 +165,7 @@ impl GenotypingUnit<'_> {
         let clock = CostTimer::start();
         let passes = GenotypingPasses {
             params: self.params,
-            num_samples: self.samples.num_samples(),
-            has_normal: self.samples.has_normal(),
+            samples: self.samples,
             resources: self.resources,
             work_dir: self.work_dir,
         };
@@ -182,21 +181,17 @@ impl GenotypingUnit<'_> {
             None => KnownVariantFrequencies::default(),
         };
         let reference = on_reference.then_some(&genome);
-        let (min_quality, has_normal) = (self.params.min_quality, passes.has_normal);
+        let (min_quality, has_normal) = (self.params.min_quality, self.samples.has_normal());
         let inputs = GenotypingInputs { min_quality, admixture, known: &known, has_normal, reference };
         let mut calls = passes.genotype_loci(&mut ranges, &errors, inputs, &mut ledger)?;
         if let Some(panel) = panel {
             let (k, threads) = (self.params.k, self.resources.threads);
             panel.annotate_and_filter_calls(ranges.loci(), reference, k, threads, &mut calls);
         }
-        ledger.append_produced_line("judge", "changes genotyped", calls.len() as u64);
-        let mut events = event::build_events(calls, &thresholds, &genome);
-        event::convert_short_junctions_to_alleles(&mut events, &genome);
-        element_copy_filter::filter_changes_in_element_copies(&mut events);
-        ledger.append_produced_line("judge", "events", events.len() as u64);
+        let mut events = build_and_filter_events(calls, &thresholds, &genome, &mut ledger);
         let targets = targets.map(|(option, targets)| {
             let outside = drop_events_outside_targets(&mut events, &targets, option.padding_bp, &mut ledger);
-            let (depths, samples) = (counts.target_depths.clone().unwrap_or_default(), passes.num_samples);
+            let (depths, samples) = (counts.target_depths.clone().unwrap_or_default(), self.samples.num_samples());
             (option.padding_bp, TargetsWithDepths::summarise_targets(option, targets, depths, samples, outside))
         });
         if let Some(tracer) = &mut tracer {
@@ -205,19 +200,9 @@ impl GenotypingUnit<'_> {
             }
             tracer.record_calls(ranges.loci(), &events, &genome);
         }
-        let called = TumourSummaryInputs {
-            counts: &counts,
-            events: &events,
-            reference,
-            callable_bases: estimate_known_bases(&counts, self.samples),
-            k: self.params.k,
-            has_normal: self.samples.has_normal(),
-            slippage: &errors.slippage,
-            targets: targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp)),
-            threads: self.resources.threads,
-        };
-        let tumours = 0..self.samples.tumour_names().len();
-        let sample_summaries = tumours.map(|tumour| SampleSummary::summarise_tumour(called, tumour)).collect();
+        let targets_and_padding = targets.as_ref().map(|(padding_bp, finished)| (finished, *padding_bp));
+        let sample_summaries =
+            passes.summarise_tumours(&counts, &events, reference, &errors.slippage, targets_and_padding);
         costs.push(clock.stop("judge"));
         Ok(FinishedCall {
             genome,
@@ -246,8 +231,7 @@ impl GenotypingUnit<'_> {
 /// The passes over all loci, with the data that they share.
 struct GenotypingPasses<'a> {
     params: &'a CallParams,
-    num_samples: usize,
-    has_normal: bool,
+    samples: &'a SampleNames,
     resources: &'a Resources,
     work_dir: &'a Path,
 }
@@ -348,14 +332,14 @@ impl GenotypingPasses<'_> {
         counts: &CountingResult,
         admixture: Admixture,
     ) -> Result<ErrorModel, Error> {
-        let (threads, n) = (self.resources.threads, ranges.loci().len());
+        let (threads, has_normal, n) = (self.resources.threads, self.samples.has_normal(), ranges.loci().len());
         let error_rate = SamplePairLibraryProperties::highest_error_rate(&counts.library_models);
-        let mut bases = sequencing_errors::BaseErrorCounts::zero_counts(self.num_samples);
+        let mut bases = sequencing_errors::BaseErrorCounts::zero_counts(self.samples.num_samples());
         let mut slips = vec![slippage::ReadCountsByRepeatLength::default(); n];
         let mut homopolymers = ShortHomopolymerReadCounts::default();
         ranges.for_each_locus_range(|loci, contigs, pairs| {
             let tally = |(): &mut (), i: usize| {
-                loci[contigs[i] as usize].count_base_and_length_errors(pairs, error_rate, self.has_normal)
+                loci[contigs[i] as usize].count_base_and_length_errors(pairs, error_rate, has_normal)
             };
             for (&c, (b, s, h)) in contigs.iter().zip(map_in_order(contigs.len(), threads, || (), tally)) {
                 bases.merge_counts(&b);
@@ -420,13 +404,53 @@ impl GenotypingPasses<'_> {
         })?;
         let mut calls: Vec<VariantCall> = calls.into_iter().flatten().collect();
         repeat_family_copy_filter::filter_changes_of_family_copies(&mut calls, ranges.loci());
-        if self.has_normal {
+        if self.samples.has_normal() {
             other_species_filter::filter_changes_of_other_species(&mut calls, ranges.loci(), ledger);
         } else {
             tumour_only::limit_quality_by_germline_variants(&mut calls, self.params.min_quality);
         }
         Ok(calls)
     }
+
+    /// Summarises the facts about each tumour, the normal and the calls. `targets` are the targets and their padding in
+    /// bases.
+    fn summarise_tumours(
+        &self,
+        counts: &CountingResult,
+        events: &[Event],
+        reference: Option<&Reference>,
+        slippage: &SlippageModel,
+        targets: Option<(&TargetsWithDepths, usize)>,
+    ) -> Vec<SampleSummary> {
+        let inputs = TumourSummaryInputs {
+            counts,
+            events,
+            reference,
+            callable_bases: estimate_known_bases(counts, self.samples),
+            k: self.params.k,
+            has_normal: self.samples.has_normal(),
+            slippage,
+            targets,
+            threads: self.resources.threads,
+        };
+        let tumours = 0..self.samples.tumour_names().len();
+        tumours.map(|tumour| SampleSummary::summarise_tumour(inputs, tumour)).collect()
+    }
+}
+
+/// Builds the events from the calls of all loci, and sets the filter of changes in copies of mobile elements.
+fn build_and_filter_events(
+    calls: Vec<VariantCall>,
+    thresholds: &CallThresholds,
+    genome: &Reference,
+    ledger: &mut Ledger,
+) -> Vec<Event> {
+    ledger.append_produced_line("judge", "changes genotyped", calls.len() as u64);
+    let mut events = event::build_events(calls, thresholds, genome);
+    event::convert_short_junctions_to_alleles(&mut events, genome);
+    element_copy_filter::filter_changes_in_element_copies(&mut events);
+    ledger.append_produced_line("judge", "events", events.len() as u64);
+    events
 }
 
 /// Removes the events outside the targets and their padding. Returns their number.

@@ -51,6 +51,11 @@ impl VcfAlleleRecord {
         };
         format!("{}:{}:{}>{}", self.chrom, self.pos, short(&self.reference), short(&self.alternate))
     }
+
+    /// A breakend at a 0-based position of the contig of the record.
+    fn breakend(&self, pos: usize, side: RetainedSide) -> Breakend {
+        Breakend { chrom: self.chrom.clone(), pos, side }
+    }
 }
 
 /// Side of a breakend on which the sequence of the reference is kept.
@@ -164,89 +169,15 @@ impl TrackedChange {
     pub fn from_record(
         record: VcfAlleleRecord,
     ) -> Result<Result<TrackedChange, (VcfAlleleRecord, UntrackableReason)>, Error> {
-        let wrong = |what: &str| Err(Error::Record { record: record.format_for_messages(), what: what.to_owned() });
-        // Telomere: some callers write breakends at position 0.
-        let Some(start) = record.pos.checked_sub(1) else {
-            return Ok(Err((record, "its position is before the first base")));
-        };
-        let end = |pos: usize, side: RetainedSide| Breakend { chrom: record.chrom.clone(), pos, side };
-        let alternate = record.alternate.to_ascii_uppercase();
-        let symbolic = alternate.starts_with('<');
-        if symbolic && record.imprecise {
-            return Ok(Err((record, "its positions are not exact (IMPRECISE)")));
+        match AlleleJunctions::of_record(&record) {
+            Ok(AlleleJunctions { class, junctions, has_sequence_alleles }) => {
+                Ok(Ok(TrackedChange { record, class, junctions, has_sequence_alleles }))
+            }
+            Err(Refusal::Untrackable(reason)) => Ok(Err((record, reason))),
+            Err(Refusal::Invalid(what)) => {
+                Err(Error::Record { record: record.format_for_messages(), what: what.to_owned() })
+            }
         }
-        if record.unlisted_inserted_len > 0 && record.inserted[0].is_none() && symbolic {
-            return Ok(Err((record, "the bases inserted at its junction are not given")));
-        }
-        let inserted = record.inserted[0].as_deref().unwrap_or_default().to_ascii_uppercase().into_bytes();
-        let last = record.end.filter(|&last| last > start + 1);
-        use RetainedSide::{Left, Right};
-        let mut class = ChangeClass::Sv;
-        let mut has_sequence_alleles = false;
-        let junctions = match alternate.as_str() {
-            "<DEL>" | "<DUP>" | "<DUP:TANDEM>" | "<INV>" => {
-                let Some(last) = last else { return Ok(Err((record, "no END after POS, and no SVLEN"))) };
-                let left_to_left = || join_breakends(end(start, Left), &inserted, end(last - 1, Left));
-                let right_to_right = || join_breakends(end(start + 1, Right), &inserted, end(last, Right));
-                match alternate.as_str() {
-                    "<DEL>" => vec![join_breakends(end(start, Left), &inserted, end(last, Right))],
-                    "<INV>" => match record.connection_type.as_deref() {
-                        Some("3to3") => vec![left_to_left()],
-                        Some("5to5") => vec![right_to_right()],
-                        _ => vec![left_to_left(), right_to_right()],
-                    },
-                    _ => vec![join_breakends(end(last - 1, Left), &inserted, end(start + 1, Right))],
-                }
-            }
-            "<INS>" => {
-                let junctions = insertion_junctions(&record.inserted, end(start, Left), end(start + 1, Right));
-                if junctions.is_empty() {
-                    return Ok(Err((record, "an insertion without its sequence")));
-                }
-                junctions
-            }
-            "<BND>" | "<TRA>" => {
-                let (Some((chrom, pos)), Some(joined)) = (&record.mate, record.connection_type.as_deref()) else {
-                    return Ok(Err((record, "a breakend without position and direction of its mate")));
-                };
-                let Some(there) = pos.checked_sub(1) else { return wrong("positions begin at 1") };
-                let (one, other) = match joined {
-                    "3to3" => (Left, Left),
-                    "3to5" => (Left, Right),
-                    "5to3" => (Right, Left),
-                    _ => (Right, Right),
-                };
-                vec![join_breakends(
-                    end(start, one),
-                    &inserted,
-                    Breakend { chrom: chrom.as_str().into(), pos: there, side: other },
-                )]
-            }
-            _ if symbolic => return Ok(Err((record, "a symbolic allele that is not supported"))),
-            _ if alternate.contains(['[', ']']) => match parse_breakend(&record.alternate, end(start, Left)) {
-                Some(junction) => vec![junction],
-                None => return wrong("its breakend cannot be parsed"),
-            },
-            _ if alternate.starts_with('.') || alternate.ends_with('.') => {
-                return Ok(Err((record, "a single breakend")));
-            }
-            _ => {
-                if !are_iupac_codes(&record.reference) || !are_iupac_codes(&alternate) {
-                    return wrong("its alleles have letters that are not bases");
-                }
-                if !are_bases(&record.reference) || !are_bases(&alternate) {
-                    return Ok(Err((record, "its alleles have ambiguous bases")));
-                }
-                has_sequence_alleles = true;
-                let Some((changed, replaced, inserted)) = trim_common_ends(&record.reference, &alternate, start) else {
-                    return wrong("REF and ALT are the same");
-                };
-                class = replaced;
-                let from = changed.start.checked_sub(1).map(|pos| end(pos, Left));
-                vec![Junction { from, inserted, to: Some(end(changed.end, Right)) }]
-            }
-        };
-        Ok(Ok(TrackedChange { class, junctions, has_sequence_alleles, record }))
     }
 
     /// Expected bases of the reference at POS; `None` for symbolic alleles and breakends.
@@ -261,6 +192,113 @@ impl TrackedChange {
         all.sort();
         all
     }
+}
+
+/// Why a record does not become a tracked change.
+enum Refusal {
+    /// The record is invalid.
+    Invalid(&'static str),
+    /// The record is valid, but cannot be tracked.
+    Untrackable(UntrackableReason),
+}
+
+/// What one alternate allele changes; the fields are those of [`TrackedChange`].
+struct AlleleJunctions {
+    class: ChangeClass,
+    junctions: Vec<Junction>,
+    has_sequence_alleles: bool,
+}
+
+impl AlleleJunctions {
+    fn of_record(record: &VcfAlleleRecord) -> Result<AlleleJunctions, Refusal> {
+        // Telomere: some callers write breakends at position 0.
+        let start = record.pos.checked_sub(1).ok_or(Refusal::Untrackable("its position is before the first base"))?;
+        let alternate = record.alternate.to_ascii_uppercase();
+        let junctions = if alternate.starts_with('<') {
+            junctions_of_symbolic_allele(record, &alternate, start)?
+        } else if alternate.contains(['[', ']']) {
+            let junction = parse_breakend(&record.alternate, record.breakend(start, RetainedSide::Left));
+            vec![junction.ok_or(Refusal::Invalid("its breakend cannot be parsed"))?]
+        } else if alternate.starts_with('.') || alternate.ends_with('.') {
+            return Err(Refusal::Untrackable("a single breakend"));
+        } else {
+            let (class, junction) = junction_of_sequence_alleles(record, &alternate, start)?;
+            return Ok(AlleleJunctions { class, junctions: vec![junction], has_sequence_alleles: true });
+        };
+        Ok(AlleleJunctions { class: ChangeClass::Sv, junctions, has_sequence_alleles: false })
+    }
+}
+
+/// Junctions of a symbolic allele, such as `<DEL>`. `start` is the 0-based position of the record.
+fn junctions_of_symbolic_allele(
+    record: &VcfAlleleRecord,
+    alternate: &str,
+    start: usize,
+) -> Result<Vec<Junction>, Refusal> {
+    use RetainedSide::{Left, Right};
+    if record.imprecise {
+        return Err(Refusal::Untrackable("its positions are not exact (IMPRECISE)"));
+    }
+    if record.unlisted_inserted_len > 0 && record.inserted[0].is_none() {
+        return Err(Refusal::Untrackable("the bases inserted at its junction are not given"));
+    }
+    let inserted = record.inserted[0].as_deref().unwrap_or_default().to_ascii_uppercase().into_bytes();
+    let end = |pos: usize, side: RetainedSide| record.breakend(pos, side);
+    match alternate {
+        "<DEL>" | "<DUP>" | "<DUP:TANDEM>" | "<INV>" => {
+            let last = record.end.filter(|&last| last > start + 1);
+            let last = last.ok_or(Refusal::Untrackable("no END after POS, and no SVLEN"))?;
+            let left_to_left = || join_breakends(end(start, Left), &inserted, end(last - 1, Left));
+            let right_to_right = || join_breakends(end(start + 1, Right), &inserted, end(last, Right));
+            Ok(match (alternate, record.connection_type.as_deref()) {
+                ("<DEL>", _) => vec![join_breakends(end(start, Left), &inserted, end(last, Right))],
+                ("<INV>", Some("3to3")) => vec![left_to_left()],
+                ("<INV>", Some("5to5")) => vec![right_to_right()],
+                ("<INV>", _) => vec![left_to_left(), right_to_right()],
+                _ => vec![join_breakends(end(last - 1, Left), &inserted, end(start + 1, Right))],
+            })
+        }
+        "<INS>" => {
+            let junctions = insertion_junctions(&record.inserted, end(start, Left), end(start + 1, Right));
+            if junctions.is_empty() {
+                return Err(Refusal::Untrackable("an insertion without its sequence"));
+            }
+            Ok(junctions)
+        }
+        "<BND>" | "<TRA>" => {
+            let (Some((chrom, pos)), Some(joined)) = (&record.mate, record.connection_type.as_deref()) else {
+                return Err(Refusal::Untrackable("a breakend without position and direction of its mate"));
+            };
+            let there = pos.checked_sub(1).ok_or(Refusal::Invalid("positions begin at 1"))?;
+            let (one, other) = match joined {
+                "3to3" => (Left, Left),
+                "3to5" => (Left, Right),
+                "5to3" => (Right, Left),
+                _ => (Right, Right),
+            };
+            let mate = Breakend { chrom: chrom.as_str().into(), pos: there, side: other };
+            Ok(vec![join_breakends(end(start, one), &inserted, mate)])
+        }
+        _ => Err(Refusal::Untrackable("a symbolic allele that is not supported")),
+    }
+}
+
+/// Class and junction of a change whose alleles are bases. `start` is the 0-based position of the record.
+fn junction_of_sequence_alleles(
+    record: &VcfAlleleRecord,
+    alternate: &str,
+    start: usize,
+) -> Result<(ChangeClass, Junction), Refusal> {
+    if !are_iupac_codes(&record.reference) || !are_iupac_codes(alternate) {
+        return Err(Refusal::Invalid("its alleles have letters that are not bases"));
+    }
+    if !are_bases(&record.reference) || !are_bases(alternate) {
+        return Err(Refusal::Untrackable("its alleles have ambiguous bases"));
+    }
+    let changed = trim_common_ends(&record.reference, alternate, start);
+    let (replaced, class, inserted) = changed.ok_or(Refusal::Invalid("REF and ALT are the same"))?;
+    let from = replaced.start.checked_sub(1).map(|pos| record.breakend(pos, RetainedSide::Left));
+    Ok((class, Junction { from, inserted, to: Some(record.breakend(replaced.end, RetainedSide::Right)) }))
 }
 
 /// Junctions of an insertion between two breakends: one if the whole inserted sequence is known, else those of the

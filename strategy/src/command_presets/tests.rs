@@ -182,74 +182,74 @@ fn outputs_and_indexes() {
     }
 }
 
+/// Commands that are refused, each with its error message.
+const REFUSED_COMMANDS: &[(&str, &str)] = &[
+    ("", "genuma: no command; write it behind --"),
+    ("bwa index r.fa", "bwa: 'index' does not align reads; genuma runs mem, aln, samse, sampe"),
+    ("bwa", "bwa: the subcommand is missing; genuma runs mem, aln, samse, sampe"),
+    ("bwa mem -Z r 1.fq", "bwa mem: -Z: unknown option; its effect with several instances is not known; omit it"),
+    ("bwa mem r 1.fq -t", "bwa mem: -t: its value is missing"),
+    ("bwa mem -t x r 1.fq", "bwa mem: -t x: not a number of threads"),
+    ("bwa mem -t 0 r 1.fq", "bwa mem: -t 0: not a number of threads"),
+    ("bwa mem -K 1m r 1.fq", "bwa mem: -K 1m: not a number of bases"),
+    ("bwa mem r", "bwa mem: no reads are given"),
+    ("bwa mem", "bwa mem: no index is given"),
+    ("bwa mem r 1 2 3", "bwa mem: more than two files of reads"),
+    ("bwa mem r {reads1} 2.fq", "bwa mem: either all files of reads are placeholders such as {reads1}, or none"),
+    ("bwa mem -p r 1.fq 2.fq", "bwa mem: with -p it ignores the second file of reads; omit one of the two"),
+    ("bwa aln -b1 r 1.bam", "bwa aln: -b: reads in a BAM file are not supported; convert them to FASTQ"),
+    ("bwa aln r 1.fq 2.fq", "bwa aln: it takes one file of reads"),
+    (
+        "bowtie2 -x b -U 1 -1 2 -2 3",
+        "bowtie2: single reads and pairs in one run are not supported; run them one after the other",
+    ),
+    ("bowtie2 -x b -1 1,2 -2 3", "bowtie2: 2 files of read 1, 1 of read 2"),
+    ("bowtie2 -x b -2 3", "bowtie2: 0 files of read 1, 1 of read 2"),
+    ("bowtie2 b 1.fq", "bowtie2: b: unexpected operand; give files by their options"),
+    (
+        "bowtie2 -x b -U 1 --un x",
+        "bowtie2: --un: each instance would write its own file; extract these reads from the result",
+    ),
+    ("bowtie2 -x b -U 1 --reorder=1", "bowtie2: --reorder: it takes no value"),
+    ("minimap2 r 1.fq", "minimap2: without -a it writes PAF, which has no line for reads without a hit; add -a"),
+    (
+        "minimap2 -a r 1.fq 2.fq",
+        "minimap2: two files without -x sr are mapped one after the other; run it once for each",
+    ),
+    (
+        "minimap2 -a --split-prefix=x r 1.fq",
+        "minimap2: --split-prefix: it maps all reads to one part of the index after the other; use an index of one part",
+    ),
+    (
+        "strobealign -U r 1.fq",
+        "strobealign: -U: genuma needs a record of each read to put them in order; filter the result (samtools view -F 4)",
+    ),
+    (
+        "snap-aligner paired i 1.fq -o a.sam",
+        "snap-aligner paired: mates need two files for each lane, or -pairedInterleavedFastq",
+    ),
+    (
+        "snap-aligner single i 1.fq -o a.bam",
+        "snap-aligner single: genuma merges SAM text only; write -o FILE.sam or -o -sam -",
+    ),
+    ("snap-aligner single i 1.fq", "snap-aligner single: genuma merges SAM text only; write -o FILE.sam or -o -sam -"),
+    ("snap-aligner single -t 2 i 1.fq -o a.sam", "snap-aligner single: the index comes before all options"),
+    (
+        "snap-aligner single i 1.fq -o a.sam -so",
+        "snap-aligner single: -so: the order of an instance is not that of all instances; sort the result",
+    ),
+    (
+        "snap-aligner single i 1.fq , paired i 2.fq -o a.sam",
+        "snap-aligner single: several alignments in one command; run one after the other",
+    ),
+    ("gem-mapper -I x.gem -F MAP", "gem-mapper: genuma merges SAM only; omit -F"),
+    ("gem-mapper -i 1.fq", "gem-mapper: no index is given"),
+    ("other {reads2}", "other: write {reads1} and {reads2} for mates in two files, or {reads} alone"),
+];
+
 #[test]
 fn what_is_refused_says_why() {
-    for (given, said) in [
-        ("", "genuma: no command; write it behind --"),
-        ("bwa index r.fa", "bwa: 'index' does not align reads; genuma runs mem, aln, samse, sampe"),
-        ("bwa", "bwa: the subcommand is missing; genuma runs mem, aln, samse, sampe"),
-        ("bwa mem -Z r 1.fq", "bwa mem: -Z: unknown option; its effect with several instances is not known; omit it"),
-        ("bwa mem r 1.fq -t", "bwa mem: -t: its value is missing"),
-        ("bwa mem -t x r 1.fq", "bwa mem: -t x: not a number of threads"),
-        ("bwa mem -t 0 r 1.fq", "bwa mem: -t 0: not a number of threads"),
-        ("bwa mem -K 1m r 1.fq", "bwa mem: -K 1m: not a number of bases"),
-        ("bwa mem r", "bwa mem: no reads are given"),
-        ("bwa mem", "bwa mem: no index is given"),
-        ("bwa mem r 1 2 3", "bwa mem: more than two files of reads"),
-        ("bwa mem r {reads1} 2.fq", "bwa mem: either all files of reads are placeholders such as {reads1}, or none"),
-        ("bwa mem -p r 1.fq 2.fq", "bwa mem: with -p it ignores the second file of reads; omit one of the two"),
-        ("bwa aln -b1 r 1.bam", "bwa aln: -b: reads in a BAM file are not supported; convert them to FASTQ"),
-        ("bwa aln r 1.fq 2.fq", "bwa aln: it takes one file of reads"),
-        (
-            "bowtie2 -x b -U 1 -1 2 -2 3",
-            "bowtie2: single reads and pairs in one run are not supported; run them one after the other",
-        ),
-        ("bowtie2 -x b -1 1,2 -2 3", "bowtie2: 2 files of read 1, 1 of read 2"),
-        ("bowtie2 -x b -2 3", "bowtie2: 0 files of read 1, 1 of read 2"),
-        ("bowtie2 b 1.fq", "bowtie2: b: unexpected operand; give files by their options"),
-        (
-            "bowtie2 -x b -U 1 --un x",
-            "bowtie2: --un: each instance would write its own file; extract these reads from the result",
-        ),
-        ("bowtie2 -x b -U 1 --reorder=1", "bowtie2: --reorder: it takes no value"),
-        ("minimap2 r 1.fq", "minimap2: without -a it writes PAF, which has no line for reads without a hit; add -a"),
-        (
-            "minimap2 -a r 1.fq 2.fq",
-            "minimap2: two files without -x sr are mapped one after the other; run it once for each",
-        ),
-        (
-            "minimap2 -a --split-prefix=x r 1.fq",
-            "minimap2: --split-prefix: it maps all reads to one part of the index after the other; use an index of one part",
-        ),
-        (
-            "strobealign -U r 1.fq",
-            "strobealign: -U: genuma needs a record of each read to put them in order; filter the result (samtools view -F 4)",
-        ),
-        (
-            "snap-aligner paired i 1.fq -o a.sam",
-            "snap-aligner paired: mates need two files for each lane, or -pairedInterleavedFastq",
-        ),
-        (
-            "snap-aligner single i 1.fq -o a.bam",
-            "snap-aligner single: genuma merges SAM text only; write -o FILE.sam or -o -sam -",
-        ),
-        (
-            "snap-aligner single i 1.fq",
-            "snap-aligner single: genuma merges SAM text only; write -o FILE.sam or -o -sam -",
-        ),
-        ("snap-aligner single -t 2 i 1.fq -o a.sam", "snap-aligner single: the index comes before all options"),
-        (
-            "snap-aligner single i 1.fq -o a.sam -so",
-            "snap-aligner single: -so: the order of an instance is not that of all instances; sort the result",
-        ),
-        (
-            "snap-aligner single i 1.fq , paired i 2.fq -o a.sam",
-            "snap-aligner single: several alignments in one command; run one after the other",
-        ),
-        ("gem-mapper -I x.gem -F MAP", "gem-mapper: genuma merges SAM only; omit -F"),
-        ("gem-mapper -i 1.fq", "gem-mapper: no index is given"),
-        ("other {reads2}", "other: write {reads1} and {reads2} for mates in two files, or {reads} alone"),
-    ] {
+    for &(given, said) in REFUSED_COMMANDS {
         match parse_command(&words(given)) {
             Err(error) => assert_eq!(error.to_string(), said, "{given}"),
             Ok(_) => panic!("{given}: taken"),

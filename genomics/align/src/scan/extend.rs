@@ -317,8 +317,13 @@ fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
             break;
         }
     }
-    let (mut i, mut b) = at;
-    let (query, target) = (i, i + b - MAX_GAP_BP);
+    let (i, b) = at;
+    BandedAlignment { query: i, target: i + b - MAX_GAP_BP, score: best, ops: trace_back(&traces, at) }
+}
+
+/// Follows the best path from the cell with this row and column back to the first cell of both sequences. Returns the
+/// operations of the path in the order of the sequences.
+fn trace_back(traces: &[[u8; BAND_COLUMNS]], (mut i, mut b): (usize, usize)) -> Vec<CigarOp> {
     let mut ops = Vec::new();
     let mut state = traces[i][b] & trace::PATH_STATE_MASK;
     while i > 0 || b != MAX_GAP_BP {
@@ -346,7 +351,7 @@ fn align_banded(query: &[u8], target: &[u8]) -> BandedAlignment {
         }
     }
     ops.reverse();
-    BandedAlignment { query, target, score: best, ops }
+    ops
 }
 
 #[cfg(test)]

@@ -43,6 +43,45 @@ fn parsed(path: &Path, chunk: usize, limit: BlockLimits) -> Outcome {
     (pairs, error)
 }
 
+/// The fault of a record, if it has one. `is_cut` is set for a last record whose last line has no end.
+fn naive_fault(record: &[&[u8]], is_first: bool, is_cut: bool) -> Option<RecordFault> {
+    let shown = |line: &[u8]| ByteForDisplay(*line.first().unwrap_or(&b'\n'));
+    match *record {
+        [header, ..] if is_first && !header.starts_with(b"@") => Some(RecordFault::MissingHeaderMark(shown(header))),
+        [header, seq, plus, qual] => {
+            if header.first() != Some(&b'@') {
+                Some(RecordFault::MissingHeaderMark(shown(header)))
+            } else if plus.first() != Some(&b'+') {
+                let is_sequence = !plus.is_empty() && plus.iter().all(|&b| is_read_base(b));
+                let fault = RecordFault::MissingPlusLine(shown(plus));
+                Some(if is_sequence { RecordFault::SeveralSequenceLines } else { fault })
+            } else if is_cut && qual.len() < seq.len() {
+                Some(RecordFault::Truncated)
+            } else if seq.len() != qual.len() {
+                Some(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() })
+            } else if let Some(&b) = seq.iter().find(|b| !b"ACGTUNRYSWKMBDHVacgtunryswkmbdhv".contains(b)) {
+                Some(RecordFault::InvalidBase(ByteForDisplay(b)))
+            } else {
+                qual.iter().find(|q| !(33..=126).contains(*q)).map(|&q| RecordFault::InvalidQuality(ByteForDisplay(q)))
+            }
+        }
+        _ => Some(RecordFault::Truncated),
+    }
+}
+
+/// The name of a read in a header line without its first byte, and the number of the mate.
+fn naive_name_and_mate_number(header: &str) -> (&str, Option<char>) {
+    let (word, rest) = header.split_at(header.find([' ', '\t']).unwrap_or(header.len()));
+    let comment = rest.get(1..).unwrap_or_default();
+    if let Some(name) = word.strip_suffix("/1") {
+        (name, Some('1'))
+    } else if let Some(name) = word.strip_suffix("/2") {
+        (name, Some('2'))
+    } else {
+        (word, ['1', '2'].into_iter().find(|number| comment.starts_with(&format!("{number}:"))))
+    }
+}
+
 fn naive(text: &[u8], path: &Path) -> Outcome {
     let terminated = text.ends_with(b"\n");
     let mut lines: Vec<&[u8]> = text.split(|&b| b == b'\n').collect();
@@ -51,51 +90,18 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
     }
     let mut pairs = Vec::new();
     let mut waiting: Option<(String, Option<char>, [Vec<u8>; 2])> = None;
-    let shown = |line: &[u8]| ByteForDisplay(*line.first().unwrap_or(&b'\n'));
     for (i, record) in lines.chunks(4).enumerate() {
         let last = (i + 1) * 4 >= lines.len();
         let record: Vec<&[u8]> = record.iter().map(|l| l.strip_suffix(b"\r").unwrap_or(l)).collect();
-        let fault = match record[..] {
-            [header, ..] if i == 0 && !header.starts_with(b"@") => Some(RecordFault::MissingHeaderMark(shown(header))),
-            [header, seq, plus, qual] => {
-                if header.first() != Some(&b'@') {
-                    Some(RecordFault::MissingHeaderMark(shown(header)))
-                } else if plus.first() != Some(&b'+') {
-                    let is_sequence = !plus.is_empty() && plus.iter().all(|&b| is_read_base(b));
-                    let fault = RecordFault::MissingPlusLine(shown(plus));
-                    Some(if is_sequence { RecordFault::SeveralSequenceLines } else { fault })
-                } else if last && !terminated && qual.len() < seq.len() {
-                    Some(RecordFault::Truncated)
-                } else if seq.len() != qual.len() {
-                    Some(RecordFault::LengthMismatch { seq: seq.len(), qual: qual.len() })
-                } else if let Some(&b) = seq.iter().find(|b| !b"ACGTUNRYSWKMBDHVacgtunryswkmbdhv".contains(b)) {
-                    Some(RecordFault::InvalidBase(ByteForDisplay(b)))
-                } else {
-                    qual.iter()
-                        .find(|q| !(33..=126).contains(*q))
-                        .map(|&q| RecordFault::InvalidQuality(ByteForDisplay(q)))
-                }
-            }
-            _ if record.iter().all(|line| line.iter().all(|&b| b == b'\r')) => break,
-            _ => Some(RecordFault::Truncated),
-        };
+        if i > 0 && record.len() < 4 && record.iter().all(|line| line.iter().all(|&b| b == b'\r')) {
+            break;
+        }
         // An invalid record is reported before an error of the pair that it completes.
-        if let Some(fault) = fault {
+        if let Some(fault) = naive_fault(&record, i == 0, last && !terminated) {
             return (pairs, Some((i as u64 + 1, fault)));
         }
         let header = String::from_utf8_lossy(&record[0][1..]).into_owned();
-        let (word, rest) = header.split_at(header.find([' ', '\t']).unwrap_or(header.len()));
-        let (name, number) = if let Some(name) = word.strip_suffix("/1") {
-            (name, Some('1'))
-        } else if let Some(name) = word.strip_suffix("/2") {
-            (name, Some('2'))
-        } else if rest.get(1..).is_some_and(|r| r.starts_with("1:")) {
-            (word, Some('1'))
-        } else if rest.get(1..).is_some_and(|r| r.starts_with("2:")) {
-            (word, Some('2'))
-        } else {
-            (word, None)
-        };
+        let (name, number) = naive_name_and_mate_number(&header);
         let fields = [record[1].to_vec(), record[3].to_vec()];
         match waiting.take() {
             None => waiting = Some((name.to_owned(), number, fields)),

@@ -32,6 +32,36 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
 
+/// Names of output files and hashes of their content.
+type FileHashes = [(&'static str, u64); 10];
+
+// Hashes of the output of commit 438dcd6, before library presets existed; for the VCF files with the present descriptions
+// in the header above the same records.
+const HASHES_OF_PLAIN: FileHashes = [
+    ("genome.fa", 0x5b3c_f3a0_e681_8b83),
+    ("genome.fa.fai", 0xf9c7_3a1e_1088_0482),
+    ("germline.vcf", 0x4b39_1bc4_ecc5_5011),
+    ("normal_1.fq.gz", 0xff6e_81d1_814f_ab85),
+    ("normal_2.fq.gz", 0xf807_a47f_97c7_df58),
+    ("simulate.json", 0x9856_14f7_dd1c_52fd),
+    ("truth.bedpe", 0xbabc_846c_7e66_678a),
+    ("truth.vcf", 0xb627_42bc_f4f7_3ce7),
+    ("tumor_1.fq.gz", 0x159b_f1f5_7e8d_1fed),
+    ("tumor_2.fq.gz", 0x55a1_3291_11db_3489),
+];
+const HASHES_OF_MIXED: FileHashes = [
+    ("genome.fa", 0x8a33_753b_9cb3_e81b),
+    ("genome.fa.fai", 0xc074_b1a9_9d1a_c3ee),
+    ("germline.vcf", 0xf9f8_a179_deb1_1987),
+    ("normal_1.fq.gz", 0xec61_e841_39b1_98a4),
+    ("normal_2.fq.gz", 0x3886_2962_cfa4_44e5),
+    ("simulate.json", 0xe9ed_e329_9aa6_a42e),
+    ("truth.bedpe", 0x1ba4_326c_335f_5459),
+    ("truth.vcf", 0x4936_7383_4230_be9a),
+    ("tumor_1.fq.gz", 0x917185062deada7f),
+    ("tumor_2.fq.gz", 0x5c50_600f_e97b_1259),
+];
+
 #[test]
 fn without_new_options_bytes_are_those_of_the_first_version() {
     let plain = SimulationParams {
@@ -71,33 +101,7 @@ fn without_new_options_bytes_are_those_of_the_first_version() {
         seed: 22,
         ..plain.clone()
     };
-    // Hashes of the output of commit 438dcd6, before library presets existed; for the VCF files with the present
-    // descriptions in the header above the same records.
-    let of_plain = [
-        ("genome.fa", 0x5b3c_f3a0_e681_8b83),
-        ("genome.fa.fai", 0xf9c7_3a1e_1088_0482),
-        ("germline.vcf", 0x4b39_1bc4_ecc5_5011),
-        ("normal_1.fq.gz", 0xff6e_81d1_814f_ab85),
-        ("normal_2.fq.gz", 0xf807_a47f_97c7_df58),
-        ("simulate.json", 0x9856_14f7_dd1c_52fd),
-        ("truth.bedpe", 0xbabc_846c_7e66_678a),
-        ("truth.vcf", 0xb627_42bc_f4f7_3ce7),
-        ("tumor_1.fq.gz", 0x159b_f1f5_7e8d_1fed),
-        ("tumor_2.fq.gz", 0x55a1_3291_11db_3489),
-    ];
-    let of_mixed = [
-        ("genome.fa", 0x8a33_753b_9cb3_e81b),
-        ("genome.fa.fai", 0xc074_b1a9_9d1a_c3ee),
-        ("germline.vcf", 0xf9f8_a179_deb1_1987),
-        ("normal_1.fq.gz", 0xec61_e841_39b1_98a4),
-        ("normal_2.fq.gz", 0x3886_2962_cfa4_44e5),
-        ("simulate.json", 0xe9ed_e329_9aa6_a42e),
-        ("truth.bedpe", 0x1ba4_326c_335f_5459),
-        ("truth.vcf", 0x4936_7383_4230_be9a),
-        ("tumor_1.fq.gz", 0x917185062deada7f),
-        ("tumor_2.fq.gz", 0x5c50_600f_e97b_1259),
-    ];
-    for (params, pinned) in [(plain, of_plain), (mixed, of_mixed)] {
+    for (params, pinned) in [(plain, HASHES_OF_PLAIN), (mixed, HASHES_OF_MIXED)] {
         let found: Vec<(String, u64)> = files(&params, 2)
             .into_iter()
             .map(|(name, mut bytes)| {

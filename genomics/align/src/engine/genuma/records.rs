@@ -63,6 +63,88 @@ struct AlignmentFields {
     ref_span_bp: i32,
 }
 
+impl AlignmentFields {
+    /// Sets the CIGAR of a placement of a read. `cigars` has the operations of all placements with gaps.
+    fn set_cigar(&mut self, place: &Placement, read_length: usize, cigars: &[u32]) {
+        let (from, to) = (usize::from(place.from), usize::from(place.to));
+        self.cigar.clear();
+        if from > 0 {
+            self.cigar.push((from as u32) << 4 | SOFT_CLIP);
+        }
+        if place.num_cigar_ops == 0 {
+            self.cigar.push(((to - from) as u32) << 4 | CIGAR_MATCH);
+        } else {
+            let at = place.cigar_start as usize;
+            self.cigar.extend_from_slice(&cigars[at..at + usize::from(place.num_cigar_ops)]);
+        }
+        if to < read_length {
+            self.cigar.push(((read_length - to) as u32) << 4 | SOFT_CLIP);
+        }
+    }
+
+    /// Sets edit distance and `MD` of a placement without gaps, whose mismatches are those of `masks`.
+    fn set_mismatches(&mut self, view: &IndexView<'_>, place: &Placement, masks: &MismatchMasks) {
+        let (from, to) = (usize::from(place.from), usize::from(place.to));
+        self.md_text.clear();
+        self.edit_distance = 0;
+        let mut last = from;
+        for at in mismatch_positions(masks, from, to) {
+            write_int(&mut self.md_text, at - last);
+            self.md_text.push(BASE_LETTERS[usize::from(view.base_code_at(place.left + at as u64))]);
+            last = at + 1;
+            self.edit_distance += 1;
+        }
+        write_int(&mut self.md_text, to - last);
+    }
+
+    /// Sets edit distance and `MD` of a placement, whose CIGAR is set. `reference_letter` returns the letter at a packed
+    /// position of the reference, `read_letter` that of a base of the read on the strand of the placement.
+    #[inline]
+    fn set_differences(
+        &mut self,
+        place: &Placement,
+        reference_letter: impl Fn(u64) -> u8,
+        read_letter: impl Fn(usize) -> u8,
+    ) {
+        self.md_text.clear();
+        self.edit_distance = 0;
+        let (mut at, mut target, mut equal) = (usize::from(place.from), place.ref_start(), 0);
+        for &operation in self.cigar.iter().filter(|&operation| operation & 15 != SOFT_CLIP) {
+            let n = (operation >> 4) as usize;
+            match operation & 15 {
+                CIGAR_INSERTION => {
+                    at += n;
+                    self.edit_distance += n as u32;
+                }
+                CIGAR_DELETION => {
+                    write_int(&mut self.md_text, equal);
+                    self.md_text.push(b'^');
+                    self.md_text.extend((0..n as u64).map(|i| reference_letter(target + i)));
+                    equal = 0;
+                    target += n as u64;
+                    self.edit_distance += n as u32;
+                }
+                _ => {
+                    for _ in 0..n {
+                        let letter = reference_letter(target);
+                        if letter == read_letter(at) {
+                            equal += 1;
+                        } else {
+                            write_int(&mut self.md_text, equal);
+                            self.md_text.push(letter);
+                            equal = 0;
+                            self.edit_distance += 1;
+                        }
+                        at += 1;
+                        target += 1;
+                    }
+                }
+            }
+        }
+        write_int(&mut self.md_text, equal);
+    }
+}
+
 /// Which bases of the read are in a record, and on which strand.
 struct RecordBases {
     /// Range of the bases in the order of sequencing.
@@ -168,35 +250,13 @@ impl RecordWriter<'_> {
         out.position = (place.ref_start() - view.contigs[contig].start) as i32;
         out.reverse = place.reverse;
         out.ref_span_bp = (place.ref_end() - place.ref_start()) as i32;
-        out.cigar.clear();
-        out.md_text.clear();
-        let (from, to) = (usize::from(place.from), usize::from(place.to));
         let length = read.seq.len();
-        if from > 0 {
-            out.cigar.push((from as u32) << 4 | SOFT_CLIP);
-        }
-        if place.num_cigar_ops == 0 {
-            out.cigar.push(((to - from) as u32) << 4 | CIGAR_MATCH);
-        } else {
-            let at = place.cigar_start as usize;
-            out.cigar.extend_from_slice(&mapped.cigars[at..at + usize::from(place.num_cigar_ops)]);
-        }
-        if to < length {
-            out.cigar.push(((length - to) as u32) << 4 | SOFT_CLIP);
-        }
+        out.set_cigar(place, length, &mapped.cigars);
         let strand = mapped.packed.read_strand(number, place.reverse);
         let ambiguous_ranges = view.ambiguous_ranges_in(place.ref_start()..place.ref_end());
         if place.num_cigar_ops == 0 && ambiguous_ranges.is_empty() {
             mask_and_count_mismatches(view.words, place.left, strand, masks);
-            let (mut last, mut n) = (from, 0);
-            for at in mismatch_positions(masks, from, to) {
-                write_int(&mut out.md_text, at - last);
-                out.md_text.push(BASE_LETTERS[usize::from(view.base_code_at(place.left + at as u64))]);
-                last = at + 1;
-                n += 1;
-            }
-            write_int(&mut out.md_text, to - last);
-            out.edit_distance = n;
+            out.set_mismatches(view, place, masks);
             return;
         }
         let reference = |at: u64| {
@@ -213,41 +273,7 @@ impl RecordWriter<'_> {
                 _ => BASE_LETTERS[usize::from(base_code_at(strand.words, at))],
             }
         };
-        let (mut at, mut target, mut equal) = (from, place.ref_start(), 0);
-        out.edit_distance = 0;
-        for &operation in out.cigar.iter().filter(|&operation| operation & 15 != SOFT_CLIP) {
-            let n = (operation >> 4) as usize;
-            match operation & 15 {
-                CIGAR_INSERTION => {
-                    at += n;
-                    out.edit_distance += n as u32;
-                }
-                CIGAR_DELETION => {
-                    write_int(&mut out.md_text, equal);
-                    out.md_text.push(b'^');
-                    out.md_text.extend((0..n as u64).map(|i| reference(target + i)));
-                    equal = 0;
-                    target += n as u64;
-                    out.edit_distance += n as u32;
-                }
-                _ => {
-                    for _ in 0..n {
-                        let there = reference(target);
-                        if there == letter(at) {
-                            equal += 1;
-                        } else {
-                            write_int(&mut out.md_text, equal);
-                            out.md_text.push(there);
-                            equal = 0;
-                            out.edit_distance += 1;
-                        }
-                        at += 1;
-                        target += 1;
-                    }
-                }
-            }
-        }
-        write_int(&mut out.md_text, equal);
+        out.set_differences(place, reference, letter);
     }
 
     /// Appends one record: that of segment number `piece`, or that of an unmapped read.

@@ -280,6 +280,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Reads the list of the bytes that occur, and calls `read` for each of them.
+    fn read_list_of_bytes(next: &mut dyn FnMut() -> u8, read: &mut dyn FnMut(u8, &mut dyn FnMut() -> u8)) {
+        let (mut byte, mut implied) = (next(), 0);
+        loop {
+            read(byte, next);
+            if implied > 0 {
+                implied -= 1;
+                byte += 1;
+                continue;
+            }
+            let following = next();
+            if following == 0 {
+                return;
+            }
+            if following - 1 == byte {
+                implied = next();
+            }
+            byte = following;
+        }
+    }
+
+    /// Reads the start and the frequency of each byte that occurs.
+    fn read_frequency_table(next: &mut dyn FnMut() -> u8, table: &mut [(u32, u32); 256]) {
+        let mut start = 0;
+        read_list_of_bytes(next, &mut |byte, next| {
+            let first = u32::from(next());
+            let frequency = if first < 128 { first } else { (first & 127) << 8 | u32::from(next()) };
+            table[usize::from(byte)] = (start, frequency);
+            start += frequency;
+        });
+        assert_eq!(start, TOTAL_FREQUENCY);
+    }
+
     /// A plain decoder written from the specification.
     fn decode(coded: &[u8]) -> Vec<u8> {
         let number = |at: usize| u32::from_le_bytes(coded[at..at + 4].try_into().unwrap()) as usize;
@@ -289,42 +322,14 @@ mod tests {
             at += 1;
             coded[at - 1]
         };
-        /// Reads the list of present bytes, and calls `read` for each of them.
-        fn named(next: &mut dyn FnMut() -> u8, read: &mut dyn FnMut(u8, &mut dyn FnMut() -> u8)) {
-            let (mut byte, mut implied) = (next(), 0);
-            loop {
-                read(byte, next);
-                if implied > 0 {
-                    implied -= 1;
-                    byte += 1;
-                    continue;
-                }
-                let following = next();
-                if following == 0 {
-                    return;
-                }
-                if following - 1 == byte {
-                    implied = next();
-                }
-                byte = following;
-            }
-        }
         let mut tables = vec![[(0u32, 0u32); 256]; 256];
-        fn frequencies(next: &mut dyn FnMut() -> u8, table: &mut [(u32, u32); 256]) {
-            let mut start = 0;
-            named(next, &mut |byte, next| {
-                let first = u32::from(next());
-                let f = if first < 128 { first } else { (first & 127) << 8 | u32::from(next()) };
-                table[usize::from(byte)] = (start, f);
-                start += f;
-            });
-            assert_eq!(start, TOTAL_FREQUENCY);
-        }
         let one = coded[0] == 1;
         if one {
-            named(&mut next, &mut |context, next| frequencies(next, &mut tables[usize::from(context)]));
+            read_list_of_bytes(&mut next, &mut |context, next| {
+                read_frequency_table(next, &mut tables[usize::from(context)]);
+            });
         } else if number(5) > 0 {
-            frequencies(&mut next, &mut tables[0]);
+            read_frequency_table(&mut next, &mut tables[0]);
         } else {
             next();
         }

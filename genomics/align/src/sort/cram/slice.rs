@@ -271,33 +271,27 @@ fn encode_features(record: Record<'_>, bases: &[u8], reference: &[u8], values: &
                 at += length;
                 there += length;
             }
-            1 => {
-                feature(values, b'I', at);
-                text(values, DataSeries::InsertedBases, at, length);
+            1 | 4 => {
+                let (code, series) = match op.kind {
+                    1 => (b'I', DataSeries::InsertedBases),
+                    _ => (b'S', DataSeries::SoftClippedBases),
+                };
+                feature(values, code, at);
+                text(values, series, at, length);
                 at += length;
             }
-            4 => {
-                feature(values, b'S', at);
-                text(values, DataSeries::SoftClippedBases, at, length);
-                at += length;
-            }
-            2 => {
-                feature(values, b'D', at);
-                values.push_int(DataSeries::DeletionLength, length as i32);
-                there += length;
-            }
-            3 => {
-                feature(values, b'N', at);
-                values.push_int(DataSeries::SkipLength, length as i32);
-                there += length;
-            }
-            5 => {
-                feature(values, b'H', at);
-                values.push_int(DataSeries::HardClipLength, length as i32);
-            }
-            _ => {
-                feature(values, b'P', at);
-                values.push_int(DataSeries::PaddingLength, length as i32);
+            kind => {
+                let (code, series) = match kind {
+                    2 => (b'D', DataSeries::DeletionLength),
+                    3 => (b'N', DataSeries::SkipLength),
+                    5 => (b'H', DataSeries::HardClipLength),
+                    _ => (b'P', DataSeries::PaddingLength),
+                };
+                feature(values, code, at);
+                values.push_int(series, length as i32);
+                if matches!(kind, 2 | 3) {
+                    there += length;
+                }
             }
         }
     }
