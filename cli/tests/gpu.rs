@@ -16,7 +16,7 @@ const HARD: &str = "memory=1M,split=2,alone=1";
 
 /// Trial settings for calls, which need all roots: bins are larger than device blocks, and few are larger than
 /// tables.
-const CALLED: &str = "memory=4M,split=2,alone=1";
+pub const TRIAL_OF_CALLS: &str = "memory=4M,split=2,alone=1";
 
 struct Tried {
     output: Output,
@@ -34,7 +34,7 @@ impl Tried {
 }
 
 /// Whether OpenCL finds no device here; then reports that the test is skipped.
-fn lacks_devices() -> bool {
+pub fn lacks_devices() -> bool {
     let shown = run_with_trial(&["machine", "show", "--json"], "").assert_success();
     let shown: serde_json::Value = serde_json::from_slice(&shown.output.stdout).expect("JSON");
     let found = &shown["devices"];
@@ -89,7 +89,7 @@ fn count(name: &str, k: &str, samples: usize, options: &[&str], trial: &str) -> 
 }
 
 /// Number of bins that devices counted, from the messages.
-fn on_devices(said: &str) -> u64 {
+pub fn bins_on_devices(said: &str) -> u64 {
     let line = said.lines().find(|line| line.contains("bins were counted by"));
     let line = line.unwrap_or_else(|| panic!("nothing is said of devices: {said}"));
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -109,7 +109,7 @@ fn counts_are_the_same_bytes_with_devices() {
             let options = ["--gpu", "0", "--memory", memory];
             let (with, said) = count(&format!("{k}-{memory}"), k, samples, &options, HARD);
             assert!(with == without, "k {k}, {samples} samples, {memory}");
-            assert!(on_devices(&said) > 0, "{said}");
+            assert!(bins_on_devices(&said) > 0, "{said}");
         }
     }
 }
@@ -139,7 +139,7 @@ fn a_count_that_is_resumed_may_have_devices() {
     }
     let (without, _) = count("resume-off", "31", 2, &["--gpu", "off"], "");
     let (with, said) = count("resume-on", "31", 2, &["--gpu", "0", "--resume", "--memory", "1G"], HARD);
-    assert!(with == without && on_devices(&said) > 0, "{said}");
+    assert!(with == without && bins_on_devices(&said) > 0, "{said}");
 }
 
 /// Calls into a folder of this name.
@@ -157,11 +157,11 @@ fn calls_are_the_same_bytes_with_devices() {
     }
     for k in ["24", "25", "31", "32"] {
         let (without, _) = call(&format!("{k}-off"), &["-k", k, "--gpu", "off"], "");
-        let (with, said) = call(&format!("{k}-on"), &["-k", k, "--gpu", "0", "--memory", "2G"], CALLED);
+        let (with, said) = call(&format!("{k}-on"), &["-k", k, "--gpu", "0", "--memory", "2G"], TRIAL_OF_CALLS);
         assert_same(&without, &with);
-        assert!(on_devices(&said) > 0, "{said}");
+        assert!(bins_on_devices(&said) > 0, "{said}");
         if k == "31" {
-            let trial = format!("{CALLED},fail=200");
+            let trial = format!("{TRIAL_OF_CALLS},fail=200");
             let (with, said) = call("31-lost", &["-k", k, "--gpu", "0", "--memory", "1G"], &trial);
             assert_same(&without, &with);
             assert!(said.contains("a failure injected by the test settings"), "{said}");

@@ -28,6 +28,7 @@ mod docs;
 mod events;
 mod faults;
 mod fpga;
+mod fpga_design;
 mod genes;
 mod gpu;
 mod guard;
