@@ -54,6 +54,12 @@ impl TableNote {
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
+    /// Parses the note of a dictionary of k-mers of length `k` with `num_samples` counts each. `None` if it is not the
+    /// note of k-mer counts.
+    pub(crate) fn parse_dictionary_note(bytes: &[u8], k: u32, num_samples: usize) -> Option<Self> {
+        TableNote::parse_note(bytes).filter(|note| note.k == k && [0, note.samples.len()].contains(&num_samples))
+    }
+
     /// Returns the number of normals in a panel of normals. `None` if the table is not a panel: its counts are not
     /// numbers of samples.
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
