@@ -24,7 +24,7 @@ use tracing::{info, warn};
 use crate::call::memory_limits;
 use crate::count::outputs::{KmerOutputFile, keep_finished_units_on_interruption, kmer_table_spec};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::table_note::{TableDerivation, TableNote};
+use crate::table_note::{TableDerivation, TableNote, name_samples_of_tables};
 use crate::{command_line, size_format};
 use kmer_ranges::KmerRange;
 use merge::{INVALID_KMER, KmerCountBatch, TableMerger};
@@ -244,7 +244,10 @@ impl CombineArgs {
         counts_of_first: bool,
     ) -> anyhow::Result<Vec<String>> {
         let names = match counts {
-            CountMode::Columns => column_names(tables),
+            CountMode::Columns => {
+                let named = tables.iter().map(|table| (table.scan.path(), &table.note.samples[..]));
+                name_samples_of_tables(&named.collect::<Vec<_>>())
+            }
             CountMode::Samples => vec![TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES.to_owned()],
             _ => {
                 let first = &tables[0].note.samples;
@@ -392,25 +395,6 @@ fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
             a.0, a.1, b.0, b.1
         )))
     })
-}
-
-/// Returns the names of all samples of all tables. A name that several tables have is preceded or replaced by the name
-/// of the table's file.
-fn column_names(tables: &[OpenTable]) -> Vec<String> {
-    let all_names: Vec<&String> = tables.iter().flat_map(|table| &table.note.samples).collect();
-    let shared = |name: &String| all_names.iter().filter(|other| **other == name).count() > 1;
-    let named = |table: &OpenTable| {
-        let file = table.scan.path().file_stem().unwrap_or_default().to_string_lossy();
-        let file = file.replace(char::is_whitespace, "_");
-        let alone = table.note.samples.len() == 1;
-        let name = |name: &String| match (shared(name), alone) {
-            (false, _) => name.clone(),
-            (true, true) => file.clone(),
-            (true, false) => format!("{file}.{name}"),
-        };
-        table.note.samples.iter().map(name).collect::<Vec<_>>()
-    };
-    tables.iter().flat_map(named).collect()
 }
 
 fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {

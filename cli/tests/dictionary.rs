@@ -1,5 +1,6 @@
 //! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,8 @@ fn mix(seed: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-fn sequence(seed: u64, length: u64) -> String {
+/// A sequence that looks random.
+pub fn sequence(seed: u64, length: u64) -> String {
     (0..length).map(|i| char::from(b"ACGT"[(mix((seed << 32) | i) >> 30) as usize & 3])).collect()
 }
 
@@ -32,7 +34,7 @@ fn reads(genome: &str, seed: u64, num_reads: u64) -> String {
 
 /// A table of two samples, and sequences to look up: some of the genome on both strands, others of which no k-mer is
 /// there.
-fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
+pub fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
     let genome = sequence(1, 6000) + &"CAG".repeat(60) + &"A".repeat(90) + &"ACGT".repeat(30);
     let [a, b, table, fasta] = ["a.fq", "b.fq", "t.gkt", "s.fa"].map(|name| folder.join(name));
     fs::write(&a, reads(&genome, 2, 900)).expect("written");
@@ -86,9 +88,29 @@ fn queries_of_both_forms_give_the_same() {
     }
 }
 
+/// The k-mers of a table with their counts.
+pub fn counts_of_table(table: &Path) -> BTreeMap<String, Vec<u32>> {
+    let tsv = table.with_extension("tsv");
+    run(["kmers", "filter", "-q", text(table), "-o", text(&tsv)]).assert_success();
+    let lines = fs::read_to_string(&tsv).expect("text");
+    fs::remove_file(&tsv).expect("removed");
+    let entry = |line: &str| {
+        let (kmer, counts) = line.split_once('\t').expect("a k-mer and its counts");
+        (kmer.to_owned(), counts.split('\t').map(|count| count.parse().expect("a count")).collect())
+    };
+    lines.lines().skip(1).map(entry).collect()
+}
+
+/// The alphabetically smaller of a k-mer and its reverse complement.
+pub fn canonical(kmer: &str) -> String {
+    let complement = |base| char::from(b"TGCA"["ACGT".find(base).expect("a base")]);
+    let reverse: String = kmer.chars().rev().map(complement).collect();
+    reverse.min(kmer.to_owned())
+}
+
 /// Asserts that a run exits with `code` and one error line that contains all of `parts`.
 #[track_caller]
-fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
+pub fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
     let ended = run(args);
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
