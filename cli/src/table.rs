@@ -6,6 +6,7 @@ mod kmer_ranges;
 mod info;
 mod merge;
 mod rule;
+mod string_fasta;
 mod write;
 
 use std::fs;
@@ -71,7 +72,6 @@ pub(crate) enum Command {
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     #[command(mut_arg("min", |arg| arg.help(MIN_HELP_OF_FILTER)), mut_arg("max", |arg| arg.help(MAX_HELP_OF_FILTER)))]
     Filter(FilterArgs),
-    /// Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory
     Compact(compact_to_dictionary::Args),
     /// Show the k-mer length, samples, minimum counts and size of a table or dictionary
     Info(info::Args),
@@ -170,6 +170,21 @@ fn read_count_note(scan: &TablePageReader) -> anyhow::Result<TableNote> {
                 scan.path().display()
             )
         })
+}
+
+/// Returns the index of each name of `names` among the samples of `table`.
+///
+/// # Errors
+/// The table does not have a sample.
+fn sample_indices(names: &[String], samples: &[String], table: &Path) -> Result<Vec<usize>, UsageError> {
+    let index_of = |name: &String| {
+        let place = samples.iter().position(|sample| sample == name);
+        place.ok_or_else(|| {
+            let (table, there) = (table.display(), samples.join(", "));
+            UsageError(format!("{table}: has no sample {name}; its samples are {there}"))
+        })
+    };
+    names.iter().map(index_of).collect()
 }
 
 /// An open k-mer table and its note.
@@ -279,14 +294,7 @@ impl FilterArgs {
     fn run(&self) -> anyhow::Result<()> {
         let tables = open_tables(std::slice::from_ref(&self.table), self.resources)?;
         let samples = &tables[0].note.samples;
-        let sample_index = |name: &String| {
-            let place = samples.iter().position(|sample| sample == name);
-            place.ok_or_else(|| {
-                let (table, there) = (self.table.display(), samples.join(", "));
-                UsageError(format!("{table}: has no sample {name}; its samples are {there}"))
-            })
-        };
-        let filter_samples = self.sample.iter().map(sample_index).collect::<Result<Vec<_>, _>>()?;
+        let filter_samples = sample_indices(&self.sample, samples, &self.table)?;
         let rule = CombineRule {
             operation: SetOperation::Filter,
             counts: CountMode::Columns,

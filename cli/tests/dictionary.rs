@@ -1,4 +1,5 @@
-//! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table.
+//! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table, and strings in
+//! FASTA that have the same k-mers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,6 +109,65 @@ pub fn canonical(kmer: &str) -> String {
     reverse.min(kmer.to_owned())
 }
 
+#[test]
+fn strings_in_fasta_have_the_kmers_and_their_counts() {
+    for k in ["31", "24"] {
+        let folder = scratch(&format!("fasta-{k}"));
+        let (table, _) = table_and_sequences(&folder, k);
+        let [dictionary, bare] = ["t.gkd", "bare.gkd"].map(|name| folder.join(name));
+        run(["kmers", "compact", "-q", text(&table), "-o", text(&dictionary)]).assert_success();
+        run(["kmers", "compact", "-q", text(&table), "--no-counts", "-o", text(&bare)]).assert_success();
+        let fasta = |input: &Path, name: &str, options: &[&str]| {
+            let out = folder.join(name);
+            let args = ["kmers", "compact", "-q", text(input), "-o", text(&out)];
+            run(args.iter().chain(options)).assert_success();
+            fs::read_to_string(&out).expect("FASTA")
+        };
+        let strings = fasta(&dictionary, "a.fa", &[]);
+        assert!(fasta(&table, "b.fasta", &[]) == strings, "the strings of the table differ");
+
+        // Headers and k-mers are those of a plain recomputation.
+        let counts = counts_of_table(&table);
+        let length: usize = k.parse().expect("a number");
+        let lines: Vec<&str> = strings.lines().collect();
+        let expected = |format_counts: &dyn Fn(&[&Vec<u32>]) -> String| -> String {
+            let record = |(id, record): (usize, &[&str])| {
+                let bases = record[1];
+                let rows: Vec<&Vec<u32>> =
+                    (0..=bases.len() - length).map(|i| &counts[&canonical(&bases[i..i + length])]).collect();
+                format!(">{id} LN:i:{}{} tp:Z:simplitig\n{bases}\n", bases.len(), format_counts(&rows))
+            };
+            lines.chunks(2).enumerate().map(record).collect()
+        };
+        let sum_and_mean = |rows: &[&Vec<u32>], samples: std::ops::Range<usize>| {
+            let sum: u32 = rows.iter().map(|row| row[samples.clone()].iter().sum::<u32>()).sum();
+            format!(" KC:i:{sum} km:f:{:.1}", f64::from(sum) / rows.len() as f64)
+        };
+        assert!(strings == expected(&|rows| sum_and_mean(rows, 0..2)), "headers of both samples");
+        let of_second = fasta(&dictionary, "two.fa", &["--sample", "two,two"]);
+        assert!(of_second == expected(&|rows| sum_and_mean(rows, 1..2)), "headers of the second sample");
+        let without = fasta(&bare, "bare.fa", &[]);
+        assert!(without == expected(&|_| String::new()), "headers without counts");
+        assert!(fasta(&dictionary, "no.fa", &["--no-counts"]) == without);
+        assert!(fasta(&table, "no.fasta", &["--no-counts"]) == without);
+        assert_refused(
+            &["kmers", "compact", text(&bare), "-o", text(&folder.join("x.fa")), "--sample", "one"],
+            2,
+            &["bare.gkd has no counts"],
+        );
+        let info = run(["kmers", "info", text(&dictionary)]).assert_success().stdout;
+        assert!(info.contains(&format!("strings\t{}\n", lines.len() / 2)), "{info}");
+
+        // Counting the strings gives each k-mer of the table, once.
+        let back = folder.join("back.gkt");
+        let count = ["kmers", "count", "-q", "-k", k, "--min-count", "1", "-o", text(&back)];
+        run(count.iter().copied().chain([text(&folder.join("a.fa"))])).assert_success();
+        let found = counts_of_table(&back);
+        assert!(found.len() > 6000 && found.keys().eq(counts.keys()), "the strings have other k-mers");
+        assert!(found.values().all(|row| *row == [1]), "a k-mer is in the strings twice");
+    }
+}
+
 /// Asserts that a run exits with `code` and one error line that contains all of `parts`.
 #[track_caller]
 pub fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
@@ -130,7 +190,19 @@ fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
     assert_refused(&["kmers", "compact", t, "-o", x, "--memory", "50M"], 2, &["too little", "t.gkt", "raise --memory"]);
     assert_refused(&["kmers", "compact", t, "-o", "/no/such/x.gkd"], 2, &["/no/such: is not a folder"]);
     assert_refused(&["kmers", "compact", s, "-o", x], 1, &["s.fa", "not a genuma table"]);
-    assert_refused(&["kmers", "compact", d, "-o", d], 1, &["t.gkd", "not a genuma table"]);
+    assert_refused(&["kmers", "compact", d, "-o", d], 2, &["t.gkd", "is a dictionary already", "-o x.fa"]);
+    let fasta = folder.join("x.fa");
+    let f = text(&fasta);
+    assert_refused(&["kmers", "compact", s, "-o", s], 1, &["s.fa", "not a genuma table"]);
+    assert_refused(
+        &["kmers", "compact", d, "-o", f, "--sample", "three"],
+        2,
+        &["t.gkd", "no sample three", "one, two"],
+    );
+    assert_refused(&["kmers", "compact", t, "-o", f, "--sample", "three"], 2, &["t.gkt", "no sample three"]);
+    assert_refused(&["kmers", "compact", t, "-o", x, "--sample", "one"], 2, &["--sample", "FASTA"]);
+    assert_refused(&["kmers", "compact", d, "-o", f, "--memory", "40M"], 2, &["too little", "t.gkd", "raise --memory"]);
+    assert_refused(&["kmers", "compact", t, "-o", "x.fa.gz"], 2, &["x.fa.gz", ".gkd", ".fasta"]);
     assert_refused(&["kmers", "query", d, s, "--cache", "1M"], 2, &["t.gkd", "--cache"]);
     assert_refused(&["kmers", "query", x, s], 1, &["x.gkd", "cannot open"]);
     assert_eq!(names(&folder), before);
@@ -141,6 +213,7 @@ fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
     fs::write(&dictionary, damaged).expect("written");
     assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bases damaged", "kmers compact"]);
     assert_refused(&["kmers", "info", d], 1, &["t.gkd", "bases damaged"]);
+    assert_refused(&["kmers", "compact", d, "-o", f], 1, &["t.gkd", "bases damaged"]);
     fs::write(&dictionary, &whole[..whole.len() - 8]).expect("written");
     assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bytes instead of"]);
     let mut newer = whole;

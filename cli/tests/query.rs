@@ -187,7 +187,7 @@ fn several_files_add_columns_to_the_line_of_a_kmer() {
     assert_output(&[dictionary], fasta, &[], &lines(&[2]));
     assert_output(&[dictionary, table, bare], fasta, &["--cache", "1M"], &lines(&[2, 0, 1, 3]));
 
-    // Samples of the same name are told apart by the names of the files.
+    // Samples of the same name get the name of their file.
     let copy = inputs.folder.join("copy.gkt");
     fs::copy(table, &copy).expect("a copy");
     let header = query(&[table, &copy, dictionary], fasta, &["--matrix", "share"]);
