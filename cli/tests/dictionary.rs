@@ -102,6 +102,13 @@ pub fn counts_of_table(table: &Path) -> BTreeMap<String, Vec<u32>> {
     lines.lines().skip(1).map(entry).collect()
 }
 
+/// FASTQ of FASTA whose sequences are one line each.
+pub fn fastq_of_fasta(fasta: &str) -> String {
+    let lines: Vec<&str> = fasta.lines().collect();
+    let record = |record: &[&str]| format!("@{}\n{}\n+\n{}\n", &record[0][1..], record[1], "I".repeat(record[1].len()));
+    lines.chunks(2).map(record).collect()
+}
+
 /// The alphabetically smaller of a k-mer and its reverse complement.
 pub fn canonical(kmer: &str) -> String {
     let complement = |base| char::from(b"TGCA"["ACGT".find(base).expect("a base")]);
@@ -158,10 +165,11 @@ fn strings_in_fasta_have_the_kmers_and_their_counts() {
         let info = run(["kmers", "info", text(&dictionary)]).assert_success().stdout;
         assert!(info.contains(&format!("strings\t{}\n", lines.len() / 2)), "{info}");
 
-        // Counting the strings gives each k-mer of the table, once.
-        let back = folder.join("back.gkt");
+        // Counting the strings, as reads, gives each k-mer of the table, once.
+        let [back, reads] = ["back.gkt", "a.fq"].map(|name| folder.join(name));
+        fs::write(&reads, fastq_of_fasta(&strings)).expect("written");
         let count = ["kmers", "count", "-q", "-k", k, "--min-count", "1", "-o", text(&back)];
-        run(count.iter().copied().chain([text(&folder.join("a.fa"))])).assert_success();
+        run(count.iter().copied().chain([text(&reads)])).assert_success();
         let found = counts_of_table(&back);
         assert!(found.len() > 6000 && found.keys().eq(counts.keys()), "the strings have other k-mers");
         assert!(found.values().all(|row| *row == [1]), "a k-mer is in the strings twice");
