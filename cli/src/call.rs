@@ -139,8 +139,9 @@ pub(crate) struct Args {
     /// --reference
     #[arg(long, value_name = "[VCF:]FIELDS", requires = "reference", value_parser = known_info::parse_known_info, help_heading = "Input")]
     known_info: Vec<KnownInfoOption>,
-    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k. A call whose
-    /// variant several of these normals have (see --panel-min-samples) gets the FILTER `panel`
+    /// Panel of normals: a k-mer table made by `genuma kmers union --counts samples`, with the same k, or the dictionary
+    /// that `genuma kmers compact` made of it, which is read into memory. A call whose variant several of these normals
+    /// have (see --panel-min-samples) gets the FILTER `panel`
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     pub(crate) panel: Option<PathBuf>,
     /// Mutational signatures: the tab-separated file of COSMIC for your reference (a row for each context such as
@@ -343,6 +344,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         return args.print_forecast(job, reference);
     }
     memory_limits::check_memory_budget(&job.resources, reference)?;
+    if let Some(panel) = &job.panel {
+        panel::check_panel_fits_memory(panel, &job.resources, reference)?;
+    }
     why::check_memory_of_traces(&job, reference)?;
     let folder = OutputFolder::open_or_create(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;

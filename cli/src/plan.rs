@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
     /// Panel of normals, if the call uses one: a k-mer table made by `genuma kmers union --counts samples`, with the
-    /// same k
+    /// same k, or the dictionary that `genuma kmers compact` made of it
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
@@ -189,8 +189,7 @@ impl Args {
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let open =
-                |table| Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?);
+            let open = |table| input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path());
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {

@@ -6,6 +6,7 @@ mod kmer_ranges;
 mod info;
 mod merge;
 mod rule;
+mod string_fasta;
 mod write;
 
 use std::fs;
@@ -24,7 +25,7 @@ use tracing::{info, warn};
 use crate::call::memory_limits;
 use crate::count::outputs::{KmerOutputFile, keep_finished_units_on_interruption, kmer_table_spec};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::table_note::{TableDerivation, TableNote};
+use crate::table_note::{TableDerivation, TableNote, name_samples_of_tables};
 use crate::{command_line, size_format};
 use kmer_ranges::KmerRange;
 use merge::{INVALID_KMER, KmerCountBatch, TableMerger};
@@ -71,7 +72,6 @@ pub(crate) enum Command {
     /// Write the k-mers of a table whose counts are within limits (--min, --max)
     #[command(mut_arg("min", |arg| arg.help(MIN_HELP_OF_FILTER)), mut_arg("max", |arg| arg.help(MAX_HELP_OF_FILTER)))]
     Filter(FilterArgs),
-    /// Write the k-mers of a table as a dictionary, which is smaller and is looked up in memory
     Compact(compact_to_dictionary::Args),
     /// Show the k-mer length, samples, minimum counts and size of a table or dictionary
     Info(info::Args),
@@ -172,6 +172,21 @@ fn read_count_note(scan: &TablePageReader) -> anyhow::Result<TableNote> {
         })
 }
 
+/// Returns the index of each name of `names` among the samples of `table`.
+///
+/// # Errors
+/// The table does not have a sample.
+fn sample_indices(names: &[String], samples: &[String], table: &Path) -> Result<Vec<usize>, UsageError> {
+    let index_of = |name: &String| {
+        let place = samples.iter().position(|sample| sample == name);
+        place.ok_or_else(|| {
+            let (table, there) = (table.display(), samples.join(", "));
+            UsageError(format!("{table}: has no sample {name}; its samples are {there}"))
+        })
+    };
+    names.iter().map(index_of).collect()
+}
+
 /// An open k-mer table and its note.
 struct OpenTable {
     scan: TablePageReader,
@@ -244,7 +259,10 @@ impl CombineArgs {
         counts_of_first: bool,
     ) -> anyhow::Result<Vec<String>> {
         let names = match counts {
-            CountMode::Columns => column_names(tables),
+            CountMode::Columns => {
+                let named = tables.iter().map(|table| (table.scan.path(), &table.note.samples[..]));
+                name_samples_of_tables(&named.collect::<Vec<_>>())
+            }
             CountMode::Samples => vec![TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES.to_owned()],
             _ => {
                 let first = &tables[0].note.samples;
@@ -276,14 +294,7 @@ impl FilterArgs {
     fn run(&self) -> anyhow::Result<()> {
         let tables = open_tables(std::slice::from_ref(&self.table), self.resources)?;
         let samples = &tables[0].note.samples;
-        let sample_index = |name: &String| {
-            let place = samples.iter().position(|sample| sample == name);
-            place.ok_or_else(|| {
-                let (table, there) = (self.table.display(), samples.join(", "));
-                UsageError(format!("{table}: has no sample {name}; its samples are {there}"))
-            })
-        };
-        let filter_samples = self.sample.iter().map(sample_index).collect::<Result<Vec<_>, _>>()?;
+        let filter_samples = sample_indices(&self.sample, samples, &self.table)?;
         let rule = CombineRule {
             operation: SetOperation::Filter,
             counts: CountMode::Columns,
@@ -392,25 +403,6 @@ fn check_same_samples(tables: &[OpenTable]) -> Result<(), UsageError> {
             a.0, a.1, b.0, b.1
         )))
     })
-}
-
-/// Returns the names of all samples of all tables. A name that several tables have is preceded or replaced by the name
-/// of the table's file.
-fn column_names(tables: &[OpenTable]) -> Vec<String> {
-    let all_names: Vec<&String> = tables.iter().flat_map(|table| &table.note.samples).collect();
-    let shared = |name: &String| all_names.iter().filter(|other| **other == name).count() > 1;
-    let named = |table: &OpenTable| {
-        let file = table.scan.path().file_stem().unwrap_or_default().to_string_lossy();
-        let file = file.replace(char::is_whitespace, "_");
-        let alone = table.note.samples.len() == 1;
-        let name = |name: &String| match (shared(name), alone) {
-            (false, _) => name.clone(),
-            (true, true) => file.clone(),
-            (true, false) => format!("{file}.{name}"),
-        };
-        table.note.samples.iter().map(name).collect::<Vec<_>>()
-    };
-    tables.iter().flat_map(named).collect()
 }
 
 fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {

@@ -1,5 +1,7 @@
 //! The note (metadata) in a file with k-mer counts: parameters, samples, and encoding of the counts.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 /// Value of the key `kind` in the notes of k-mer counts.
@@ -54,6 +56,12 @@ impl TableNote {
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
+    /// Parses the note of a dictionary of k-mers of length `k` with `num_samples` counts each. `None` if it is not the
+    /// note of k-mer counts.
+    pub(crate) fn parse_dictionary_note(bytes: &[u8], k: u32, num_samples: usize) -> Option<Self> {
+        TableNote::parse_note(bytes).filter(|note| note.k == k && [0, note.samples.len()].contains(&num_samples))
+    }
+
     /// Returns the number of normals in a panel of normals. `None` if the table is not a panel: its counts are not
     /// numbers of samples.
     pub(crate) fn num_panel_samples(&self) -> Option<u64> {
@@ -79,6 +87,25 @@ impl TableNote {
 /// Decodes the counts of a k-mer that the table stores: one for each sample.
 pub(crate) fn decode_kmer_counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
     value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// Returns the names of all samples of all tables. `tables` has the path and the samples of each table. A name that
+/// several tables have is preceded or replaced by the name of the table's file.
+pub(crate) fn name_samples_of_tables(tables: &[(&Path, &[String])]) -> Vec<String> {
+    let all_names: Vec<&String> = tables.iter().flat_map(|(_, samples)| *samples).collect();
+    let shared = |name: &String| all_names.iter().filter(|other| **other == name).count() > 1;
+    let named = |(path, samples): &(&Path, &[String])| {
+        let file = path.file_stem().unwrap_or_default().to_string_lossy();
+        let file = file.replace(char::is_whitespace, "_");
+        let alone = samples.len() == 1;
+        let name = |name: &String| match (shared(name), alone) {
+            (false, _) => name.clone(),
+            (true, true) => file.clone(),
+            (true, false) => format!("{file}.{name}"),
+        };
+        samples.iter().map(name).collect::<Vec<_>>()
+    };
+    tables.iter().flat_map(named).collect()
 }
 
 #[cfg(test)]

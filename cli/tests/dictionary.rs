@@ -1,5 +1,7 @@
-//! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table.
+//! `genuma kmers compact`, and `genuma kmers query` of dictionaries: the same output as from the table, and strings in
+//! FASTA that have the same k-mers.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +15,8 @@ fn mix(seed: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-fn sequence(seed: u64, length: u64) -> String {
+/// A sequence that looks random.
+pub fn sequence(seed: u64, length: u64) -> String {
     (0..length).map(|i| char::from(b"ACGT"[(mix((seed << 32) | i) >> 30) as usize & 3])).collect()
 }
 
@@ -32,7 +35,7 @@ fn reads(genome: &str, seed: u64, num_reads: u64) -> String {
 
 /// A table of two samples, and sequences to look up: some of the genome on both strands, others of which no k-mer is
 /// there.
-fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
+pub fn table_and_sequences(folder: &Path, k: &str) -> (PathBuf, PathBuf) {
     let genome = sequence(1, 6000) + &"CAG".repeat(60) + &"A".repeat(90) + &"ACGT".repeat(30);
     let [a, b, table, fasta] = ["a.fq", "b.fq", "t.gkt", "s.fa"].map(|name| folder.join(name));
     fs::write(&a, reads(&genome, 2, 900)).expect("written");
@@ -86,9 +89,96 @@ fn queries_of_both_forms_give_the_same() {
     }
 }
 
+/// The k-mers of a table with their counts.
+pub fn counts_of_table(table: &Path) -> BTreeMap<String, Vec<u32>> {
+    let tsv = table.with_extension("tsv");
+    run(["kmers", "filter", "-q", text(table), "-o", text(&tsv)]).assert_success();
+    let lines = fs::read_to_string(&tsv).expect("text");
+    fs::remove_file(&tsv).expect("removed");
+    let entry = |line: &str| {
+        let (kmer, counts) = line.split_once('\t').expect("a k-mer and its counts");
+        (kmer.to_owned(), counts.split('\t').map(|count| count.parse().expect("a count")).collect())
+    };
+    lines.lines().skip(1).map(entry).collect()
+}
+
+/// FASTQ of FASTA whose sequences are one line each.
+pub fn fastq_of_fasta(fasta: &str) -> String {
+    let lines: Vec<&str> = fasta.lines().collect();
+    let record = |record: &[&str]| format!("@{}\n{}\n+\n{}\n", &record[0][1..], record[1], "I".repeat(record[1].len()));
+    lines.chunks(2).map(record).collect()
+}
+
+/// The alphabetically smaller of a k-mer and its reverse complement.
+pub fn canonical(kmer: &str) -> String {
+    let complement = |base| char::from(b"TGCA"["ACGT".find(base).expect("a base")]);
+    let reverse: String = kmer.chars().rev().map(complement).collect();
+    reverse.min(kmer.to_owned())
+}
+
+#[test]
+fn strings_in_fasta_have_the_kmers_and_their_counts() {
+    for k in ["31", "24"] {
+        let folder = scratch(&format!("fasta-{k}"));
+        let (table, _) = table_and_sequences(&folder, k);
+        let [dictionary, bare] = ["t.gkd", "bare.gkd"].map(|name| folder.join(name));
+        run(["kmers", "compact", "-q", text(&table), "-o", text(&dictionary)]).assert_success();
+        run(["kmers", "compact", "-q", text(&table), "--no-counts", "-o", text(&bare)]).assert_success();
+        let fasta = |input: &Path, name: &str, options: &[&str]| {
+            let out = folder.join(name);
+            let args = ["kmers", "compact", "-q", text(input), "-o", text(&out)];
+            run(args.iter().chain(options)).assert_success();
+            fs::read_to_string(&out).expect("FASTA")
+        };
+        let strings = fasta(&dictionary, "a.fa", &[]);
+        assert!(fasta(&table, "b.fasta", &[]) == strings, "the strings of the table differ");
+
+        // Headers and k-mers are those of a plain recomputation.
+        let counts = counts_of_table(&table);
+        let length: usize = k.parse().expect("a number");
+        let lines: Vec<&str> = strings.lines().collect();
+        let expected = |format_counts: &dyn Fn(&[&Vec<u32>]) -> String| -> String {
+            let record = |(id, record): (usize, &[&str])| {
+                let bases = record[1];
+                let rows: Vec<&Vec<u32>> =
+                    (0..=bases.len() - length).map(|i| &counts[&canonical(&bases[i..i + length])]).collect();
+                format!(">{id} LN:i:{}{} tp:Z:simplitig\n{bases}\n", bases.len(), format_counts(&rows))
+            };
+            lines.chunks(2).enumerate().map(record).collect()
+        };
+        let sum_and_mean = |rows: &[&Vec<u32>], samples: std::ops::Range<usize>| {
+            let sum: u32 = rows.iter().map(|row| row[samples.clone()].iter().sum::<u32>()).sum();
+            format!(" KC:i:{sum} km:f:{:.1}", f64::from(sum) / rows.len() as f64)
+        };
+        assert!(strings == expected(&|rows| sum_and_mean(rows, 0..2)), "headers of both samples");
+        let of_second = fasta(&dictionary, "two.fa", &["--sample", "two,two"]);
+        assert!(of_second == expected(&|rows| sum_and_mean(rows, 1..2)), "headers of the second sample");
+        let without = fasta(&bare, "bare.fa", &[]);
+        assert!(without == expected(&|_| String::new()), "headers without counts");
+        assert!(fasta(&dictionary, "no.fa", &["--no-counts"]) == without);
+        assert!(fasta(&table, "no.fasta", &["--no-counts"]) == without);
+        assert_refused(
+            &["kmers", "compact", text(&bare), "-o", text(&folder.join("x.fa")), "--sample", "one"],
+            2,
+            &["bare.gkd has no counts"],
+        );
+        let info = run(["kmers", "info", text(&dictionary)]).assert_success().stdout;
+        assert!(info.contains(&format!("strings\t{}\n", lines.len() / 2)), "{info}");
+
+        // Counting the strings, as reads, gives each k-mer of the table, once.
+        let [back, reads] = ["back.gkt", "a.fq"].map(|name| folder.join(name));
+        fs::write(&reads, fastq_of_fasta(&strings)).expect("written");
+        let count = ["kmers", "count", "-q", "-k", k, "--min-count", "1", "-o", text(&back)];
+        run(count.iter().copied().chain([text(&reads)])).assert_success();
+        let found = counts_of_table(&back);
+        assert!(found.len() > 6000 && found.keys().eq(counts.keys()), "the strings have other k-mers");
+        assert!(found.values().all(|row| *row == [1]), "a k-mer is in the strings twice");
+    }
+}
+
 /// Asserts that a run exits with `code` and one error line that contains all of `parts`.
 #[track_caller]
-fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
+pub fn assert_refused(args: &[&str], code: i32, parts: &[&str]) {
     let ended = run(args);
     assert_eq!(ended.code, Some(code), "{}", ended.stderr);
     let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
@@ -108,7 +198,19 @@ fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
     assert_refused(&["kmers", "compact", t, "-o", x, "--memory", "50M"], 2, &["too little", "t.gkt", "raise --memory"]);
     assert_refused(&["kmers", "compact", t, "-o", "/no/such/x.gkd"], 2, &["/no/such: is not a folder"]);
     assert_refused(&["kmers", "compact", s, "-o", x], 1, &["s.fa", "not a genuma table"]);
-    assert_refused(&["kmers", "compact", d, "-o", d], 1, &["t.gkd", "not a genuma table"]);
+    assert_refused(&["kmers", "compact", d, "-o", d], 2, &["t.gkd", "is a dictionary already", "-o x.fa"]);
+    let fasta = folder.join("x.fa");
+    let f = text(&fasta);
+    assert_refused(&["kmers", "compact", s, "-o", s], 1, &["s.fa", "not a genuma table"]);
+    assert_refused(
+        &["kmers", "compact", d, "-o", f, "--sample", "three"],
+        2,
+        &["t.gkd", "no sample three", "one, two"],
+    );
+    assert_refused(&["kmers", "compact", t, "-o", f, "--sample", "three"], 2, &["t.gkt", "no sample three"]);
+    assert_refused(&["kmers", "compact", t, "-o", x, "--sample", "one"], 2, &["--sample", "FASTA"]);
+    assert_refused(&["kmers", "compact", d, "-o", f, "--memory", "40M"], 2, &["too little", "t.gkd", "raise --memory"]);
+    assert_refused(&["kmers", "compact", t, "-o", "x.fa.gz"], 2, &["x.fa.gz", ".gkd", ".fasta"]);
     assert_refused(&["kmers", "query", d, s, "--cache", "1M"], 2, &["t.gkd", "--cache"]);
     assert_refused(&["kmers", "query", x, s], 1, &["x.gkd", "cannot open"]);
     assert_eq!(names(&folder), before);
@@ -119,6 +221,7 @@ fn faults_of_dictionaries_give_one_error_and_leave_nothing() {
     fs::write(&dictionary, damaged).expect("written");
     assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bases damaged", "kmers compact"]);
     assert_refused(&["kmers", "info", d], 1, &["t.gkd", "bases damaged"]);
+    assert_refused(&["kmers", "compact", d, "-o", f], 1, &["t.gkd", "bases damaged"]);
     fs::write(&dictionary, &whole[..whole.len() - 8]).expect("written");
     assert_refused(&["kmers", "query", d, s], 1, &["t.gkd", "bytes instead of"]);
     let mut newer = whole;

@@ -25,7 +25,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
     ("pair", &["work", "reads", "kmers"]),
-    ("somatic", &["work", "storage", "flash", "reads", "annotate", "kmers", "pair", "align"]),
+    ("somatic", &["work", "storage", "flash", "reads", "annotate", "kmers", "dictionary", "pair", "align"]),
     ("track", &["work", "reads", "kmers", "somatic"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),

@@ -48,6 +48,7 @@ mod process;
 mod provenance;
 mod public_cases;
 mod publication;
+mod query;
 mod run;
 mod run_faults;
 mod run_guest;

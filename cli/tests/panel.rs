@@ -1,5 +1,5 @@
-//! `genuma call --panel`: recurrent artefacts are filtered, somatic variants stay; tables that are no panel for this
-//! call are refused.
+//! `genuma call --panel`: recurrent artefacts are filtered, somatic variants stay; a table and a dictionary give the same
+//! calls; files that are no panel for this call are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -169,6 +169,28 @@ fn in_parts_it_is_the_same() {
     assert!(vcf(&out).contains("PANEL="));
 }
 
+/// Makes the dictionary of a table. It may have any name.
+fn compact(table: &Path, out: &Path, options: &[&str]) {
+    let made = out.with_extension("gkd");
+    run(["kmers", "compact", "-q", text(table), "-o", text(&made)].iter().chain(options)).assert_success();
+    fs::rename(&made, out).expect("renamed");
+}
+
+#[test]
+fn a_dictionary_gives_the_same_bytes() {
+    let Pair { data, panel } = pair();
+    let folder = scratch("forms");
+    // The name of the panel is in the header of the VCF. A dictionary is recognised by its content.
+    let dictionary = folder.join("panel.gkt");
+    compact(panel, &dictionary, &[]);
+    assert!(fs::metadata(&dictionary).expect("a file").len() < fs::metadata(panel).expect("a file").len() / 2);
+    let [of_table, of_dictionary] = ["table", "dictionary"].map(|name| folder.join(name));
+    run(data.call_with(&of_table, &["-q", "--panel", text(panel)])).assert_success();
+    run(data.call_with(&of_dictionary, &["-q", "--panel", text(&dictionary), "--threads", "2"])).assert_success();
+    assert!(records(&vcf(&of_dictionary)).iter().any(|record| record.1.contains("panel")));
+    assert_same(&of_dictionary, &of_table);
+}
+
 #[test]
 fn what_is_no_panel_of_this_call_is_refused() {
     let Pair { data, panel } = pair();
@@ -179,8 +201,21 @@ fn what_is_no_panel_of_this_call_is_refused() {
         .assert_success();
     let k24 = data.folder.join("k24.gkt");
     run(["kmers", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).assert_success();
+    let [dictionary, bare, counts_dictionary, other_dictionary, cut] =
+        ["panel.gkd", "bare.gkd", "n0.gkd", "other.gkd", "cut.gkd"].map(|name| data.folder.join(name));
+    compact(panel, &dictionary, &[]);
+    compact(panel, &bare, &["--no-counts"]);
+    compact(&counts, &counts_dictionary, &[]);
+    compact(&other, &other_dictionary, &[]);
+    let whole = fs::read(&dictionary).expect("a dictionary");
+    fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
     for (options, code, parts) in [
         (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
+        (&["--panel", text(&other_dictionary)], 2, &["other.gkd", "24-mers", "31-mers", "-k 24"]),
+        (&["--panel", text(&counts_dictionary)], 1, &["n0.gkd", "dictionary but not a panel", "--counts samples"]),
+        (&["--panel", text(&bare)], 1, &["bare.gkd", "without counts", "--no-counts"]),
+        (&["--panel", text(&cut)], 1, &["cut.gkd", "bytes instead of"]),
+        (&["--panel", text(&dictionary), "--panel-min-samples", "11"], 2, &["panel.gkd", "10 normals"]),
         (&["--panel", text(&counts)], 1, &["n0.gkt", "not a panel", "--counts samples"]),
         (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "not a genuma table"]),
         (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
@@ -190,6 +225,7 @@ fn what_is_no_panel_of_this_call_is_refused() {
         let ended = run(data.call_with(&out, options));
         assert_eq!(ended.code, Some(code), "{options:?}: {}", ended.stderr);
         parts.iter().for_each(|part| assert!(ended.stderr.contains(part), "'{part}' is not in: {}", ended.stderr));
+        assert_eq!(ended.stderr.matches("error: ").count(), 1, "{}", ended.stderr);
         assert!(!out.exists(), "{options:?}");
     }
     // A damaged page is reported when it is read.
@@ -200,4 +236,22 @@ fn what_is_no_panel_of_this_call_is_refused() {
     let ended = run(data.call_with(&out, &["-q", "--panel", text(&damaged)]));
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("damaged.gkt") && ended.stderr.contains("damaged ("), "{}", ended.stderr);
+    let mut bytes = whole;
+    bytes[5000] ^= 1;
+    let damaged = data.folder.join("damaged.gkd");
+    fs::write(&damaged, bytes).expect("written");
+    let ended = run(data.call_with(&out, &["-q", "--panel", text(&damaged)]));
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("damaged.gkd: bases damaged ("), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("error: ").count(), 1, "{}", ended.stderr);
+
+    // A dictionary takes memory beyond what the call needs anyway.
+    let ended = run(data.call_with(&out, &["-q", "--memory", "20M"]));
+    let mut words = ended.stderr.split_once(" or more").expect("what is needed").0.rsplit(' ');
+    let (unit, number) = (words.next().expect("a unit"), words.next().expect("a number"));
+    assert_eq!(unit, "MiB", "{}", ended.stderr);
+    let needed = format!("{number}M");
+    let ended = run(data.call_with(&out, &["-q", "--memory", &needed, "--panel", text(&dictionary)]));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("panel.gkd") && ended.stderr.contains("as a table (.gkt)"), "{}", ended.stderr);
 }

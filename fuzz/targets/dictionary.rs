@@ -47,4 +47,8 @@ fuzz_target!(|bytes: &[u8]| {
     let sequence: Vec<u8> = bytes.iter().map(|byte| b"ACGT"[usize::from(byte & 3)]).collect();
     let mut stream = SequenceKmerLookup::for_dictionary(&dictionary);
     kmers(&sequence, k).filter_map(|(start, kmer)| stream.find_kmer_number(start, kmer)).for_each(show);
+    for string in dictionary.strings().map_while(Result::ok) {
+        string.write_bases(&mut std::io::sink()).expect("a sink takes all bytes");
+        string.kmer_numbers().for_each(show);
+    }
 });

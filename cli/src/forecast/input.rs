@@ -4,17 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
+use genuma_dictionary::{DictionaryHeader, is_dictionary_file};
 use genuma_flash::TablePageReader;
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
 use genuma_somatic::pipeline::Resources;
 
 use super::model::{ForecastInput, PanelSize};
 
-/// Returns the size of the k-mer table of a panel of normals.
+/// Returns the size of a panel of normals, a k-mer table or dictionary.
 ///
 /// # Errors
-/// The table cannot be read.
-pub(crate) fn measure_panel_size(table: &Path) -> Result<PanelSize, genuma_flash::Error> {
+/// The file cannot be read.
+pub(crate) fn measure_panel_size(table: &Path) -> anyhow::Result<PanelSize> {
+    if is_dictionary_file(table)? {
+        return Ok(PanelSize { page_bytes: 0, filter_and_index_bytes: DictionaryHeader::read(table)?.file_bytes });
+    }
     let scan = TablePageReader::open(table)?;
     let pages = scan.num_pages() * 4096;
     Ok(PanelSize { page_bytes: pages, filter_and_index_bytes: scan.file_bytes().saturating_sub(4096 + pages) })

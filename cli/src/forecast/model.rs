@@ -72,13 +72,13 @@ pub(crate) struct ForecastInput {
     pub(crate) resources: Resources,
 }
 
-/// Size of the table of a panel of normals.
+/// Size of a panel of normals, a k-mer table or dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct PanelSize {
-    /// Size of the k-mer pages of the panel table in bytes.
+    /// Size of the k-mer pages of a table in bytes; 0 for a dictionary.
     pub(crate) page_bytes: u64,
-    /// Size of the rest of the table in bytes: index, filter and hot k-mers. A call loads them if they fit in half of its
-    /// remaining memory.
+    /// Size of the rest of a table in bytes: index, filter and hot k-mers. A call loads them if they fit in half of its
+    /// remaining memory. Of a dictionary the whole size: it is always loaded.
     pub(crate) filter_and_index_bytes: u64,
 }
 
@@ -442,8 +442,9 @@ impl<'a> UnitForecaster<'a> {
     fn forecast_panel_unit(&self, panel: PanelSize) -> UnitForecast {
         let cpu_s = self.rates.panel_lookup_cpu_s * self.tumour_gbases;
         let held_bytes = self.base_bytes + Self::scaled_bytes(self.rates.candidate_kmer_bytes, self.tumour_gbases);
-        let filter_fits = panel.filter_and_index_bytes
-            <= self.input.resources.memory.saturating_sub(held_bytes + RESERVED_MEMORY_BYTES) / 2;
+        let filter_fits = panel.page_bytes == 0
+            || panel.filter_and_index_bytes
+                <= self.input.resources.memory.saturating_sub(held_bytes + RESERVED_MEMORY_BYTES) / 2;
         let filter_bytes = if filter_fits { panel.filter_and_index_bytes } else { 0 };
         UnitForecast {
             name: "panel",

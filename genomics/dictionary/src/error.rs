@@ -89,4 +89,7 @@ pub enum Error {
         /// Which check of the part failed.
         what: &'static str,
     },
+    /// The starts of the strings contradict the number of bases or k-mers, although the checksums match.
+    #[error("the strings of the dictionary contradict each other: make it again with `genuma kmers compact`")]
+    InconsistentStrings,
 }

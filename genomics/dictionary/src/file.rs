@@ -213,6 +213,35 @@ pub fn is_dictionary_file(path: impl AsRef<Path>) -> Result<bool, Error> {
     }
 }
 
+/// The properties of a dictionary that its header has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DictionaryHeader {
+    /// Length of the k-mers in bases.
+    pub k: u32,
+    /// Number of k-mers.
+    pub num_kmers: u64,
+    /// Number of samples, each of which has a count for each k-mer; 0 if the dictionary has no counts.
+    pub num_samples: usize,
+    /// Metadata, as given in [`crate::DictionarySpec::note`].
+    pub note: Vec<u8>,
+    /// Size of the file in bytes. The dictionary takes as much memory.
+    pub file_bytes: u64,
+}
+
+impl DictionaryHeader {
+    /// Reads and checks the header of a dictionary, and the length of the file. The parts are not read.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no dictionary, has another format version or length, or its header is damaged.
+    pub fn read(path: impl AsRef<Path>) -> Result<DictionaryHeader, Error> {
+        let path = path.as_ref();
+        let mut file = File::open(path).map_err(|source| Error::Open { path: path.to_path_buf(), source })?;
+        let (fields, note) = read_header(path, &mut file)?;
+        let (k, num_kmers, file_bytes) = (fields.k, fields.num_kmers, fields.file_bytes());
+        Ok(DictionaryHeader { k, num_kmers, num_samples: fields.num_samples as usize, note, file_bytes })
+    }
+}
+
 /// Reads and checks the header. Returns its fields and the metadata note.
 fn read_header(path: &Path, file: &mut File) -> Result<(HeaderFields, Vec<u8>), Error> {
     let opened = |source| Error::Open { path: path.to_path_buf(), source };

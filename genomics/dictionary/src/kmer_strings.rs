@@ -104,6 +104,15 @@ impl KmerStrings {
         read_bits(&self.starts, string * u64::from(START_BITS), START_BITS)
     }
 
+    /// Positions of the first bases of all strings, in their order.
+    pub(crate) fn start_positions(&self) -> impl Iterator<Item = u64> + '_ {
+        let num_blocks = self.num_bases.div_ceil(BLOCK_BASES);
+        (0..num_blocks).flat_map(move |block| {
+            (self.starts_before(block)..self.starts_before(block + 1))
+                .map(move |string| (block << BLOCK_BASES_LOG2) + self.start_in_block(string))
+        })
+    }
+
     /// A range of bases around position `at` that belongs to one string. The range ends with the string, or extends at
     /// least 1,024 bases beyond `at`; its start may be after the start of the string. `None` if no string begins at
     /// `at` or before.
@@ -157,6 +166,8 @@ mod tests {
             let kmer = bases[at..at + k].iter().fold(0, |kmer, code| kmer << 2 | code);
             assert_eq!(strings.kmer_at(at as u64, k as u32), kmer);
         }
+        let starts: Vec<u64> = (0..lengths.len()).map(|string| lengths[..string].iter().sum()).collect();
+        assert!(strings.start_positions().eq(starts), "starts of the strings");
         let mut start = 0;
         for (number, length) in lengths.into_iter().enumerate() {
             for at in start..start + length {

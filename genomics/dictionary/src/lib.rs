@@ -39,10 +39,12 @@ mod simplitigs;
 mod minimizer;
 mod position_index;
 mod dictionary;
+mod string_iterator;
 mod builder;
 mod file;
 
 pub use builder::{DictionaryBuilder, DictionarySpec};
 pub use dictionary::{Dictionary, DictionaryPartSizes, SequenceKmerLookup};
 pub use error::Error;
-pub use file::is_dictionary_file;
+pub use file::{DictionaryHeader, is_dictionary_file};
+pub use string_iterator::DictionaryString;

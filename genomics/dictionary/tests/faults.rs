@@ -5,7 +5,9 @@ mod common;
 use std::fs;
 
 use common::{Counts, MEMORY_BYTES, build, count_kmers, mix, random_sequence, row};
-use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionarySpec, Error, SequenceKmerLookup, is_dictionary_file};
+use genuma_dictionary::{
+    Dictionary, DictionaryBuilder, DictionaryHeader, DictionarySpec, Error, SequenceKmerLookup, is_dictionary_file,
+};
 use genuma_kmers::encode;
 use twox_hash::XxHash3_64;
 
@@ -61,6 +63,7 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
     let dictionary = build(&counts, 31, MEMORY_BYTES).expect("a dictionary");
     dictionary.write_unpublished(&path).expect("written").0.publish().expect("published");
     let whole = fs::read(&path).expect("a file");
+    let mut num_inconsistent = 0;
     for round in 0..400 {
         let mut bytes = whole.clone();
         for change in 0..1 + round % 40 {
@@ -82,7 +85,16 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
                 }
             }
         }
+        let numbers = changed.strings().map(|string| string.map(|string| string.kmer_numbers()));
+        match numbers.collect::<Result<Vec<_>, Error>>() {
+            Ok(numbers) => assert!(numbers.into_iter().flatten().eq(0..changed.len()), "round {round}"),
+            Err(error) => {
+                assert!(matches!(error, Error::InconsistentStrings), "round {round}: {error}");
+                num_inconsistent += 1;
+            }
+        }
     }
+    assert!((1..400).contains(&num_inconsistent), "{num_inconsistent}");
     // Numbers of the header that contradict each other are refused.
     for place in [12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 72, 80, 88, 104, 232] {
         let mut bytes = whole.clone();
@@ -91,6 +103,8 @@ fn wrong_parts_with_valid_checksums_do_no_harm() {
         bytes[4088..4096].copy_from_slice(&checksum.to_le_bytes());
         fs::write(&path, bytes).expect("written");
         let refused = Dictionary::open(&path);
+        assert!(matches!(refused, Err(Error::Damaged { .. })) || place == 28, "byte {place}: {refused:?}");
+        let refused = DictionaryHeader::read(&path);
         assert!(matches!(refused, Err(Error::Damaged { .. })) || place == 28, "byte {place}: {refused:?}");
     }
 }
@@ -106,6 +120,7 @@ fn truncated_and_other_files_are_refused() {
         fs::write(&path, &whole[..length]).expect("written");
         let error = Dictionary::open(&path).expect_err("truncated");
         assert!(matches!(error, Error::WrongFileLength { .. }), "{length} bytes: {error}");
+        assert!(matches!(DictionaryHeader::read(&path), Err(Error::WrongFileLength { .. })), "{length} bytes");
     }
     fs::write(&path, [&whole[..], b"12345678"].concat()).expect("written");
     assert!(matches!(Dictionary::open(&path), Err(Error::WrongFileLength { .. })));

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Counts, MEMORY_BYTES, assert_same_kmers, build, count_kmers, mix, random_sequence, row, strand};
-use genuma_dictionary::{Dictionary, SequenceKmerLookup};
+use genuma_dictionary::{Dictionary, DictionaryHeader, SequenceKmerLookup};
 use genuma_kmers::encode;
 use proptest::prelude::*;
 
@@ -17,6 +17,14 @@ fn reopened(dictionary: &Dictionary) -> Dictionary {
     file.publish().expect("published");
     assert_eq!(std::fs::metadata(&path).expect("a file").len(), num_bytes);
     let read = Dictionary::open(&path).expect("a dictionary");
+    let header = DictionaryHeader {
+        k: dictionary.k(),
+        num_kmers: dictionary.len(),
+        num_samples: dictionary.num_samples(),
+        note: dictionary.note().to_vec(),
+        file_bytes: num_bytes,
+    };
+    assert_eq!(DictionaryHeader::read(&path).expect("a header"), header);
     assert_eq!(
         (read.k(), read.len(), read.note(), read.part_sizes()),
         (dictionary.k(), dictionary.len(), dictionary.note(), dictionary.part_sizes())

@@ -580,7 +580,7 @@ impl TaskRunner<'_> {
         let Some(panel) = &self.call.panel else { return Ok(None) };
         self.progress.unit_started("panel", None);
         let (clock, counts) = (CostTimer::start(), self.read_counts()?);
-        let (usual, room) = (counts.median_kmer_depth_of_first_tumour(), self.resources.allocatable_memory_bytes() / 2);
+        let (usual, room) = (counts.median_kmer_depth_of_first_tumour(), self.resources.allocatable_memory_bytes());
         let hits = panel.count_normals_with_candidates(&counts.candidates, usual, self.resources.threads, room)?;
         let mut lines = Ledger::default();
         hits.add_to_ledger(&mut lines);

@@ -2,7 +2,7 @@
 
 use genuma_work::{spill, unit};
 
-use crate::count;
+use crate::{count, panel_lookup};
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -14,9 +14,9 @@ pub enum Error {
     /// k-mers cannot be counted, or candidate k-mers cannot be selected.
     #[error(transparent)]
     Count(#[from] count::Error),
-    /// The panel of normals cannot be read.
+    /// The panel of normals cannot be read, or does not fit the memory.
     #[error(transparent)]
-    Panel(#[from] genuma_flash::Error),
+    Panel(#[from] panel_lookup::Error),
     /// Contigs cannot be aligned with the reference, or `supporting.bam` cannot be written.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),

@@ -130,6 +130,7 @@ pub mod export_tables;
 pub mod screen_hits;
 pub mod ledger;
 pub mod known_variants;
+pub mod panel_lookup;
 pub mod panel_of_normals;
 pub mod variant_trace;
 mod resources;

@@ -1,4 +1,4 @@
-//! Panel of normals: a k-mer table with the number of normals that have each k-mer. A tumour k-mer that the matched
+//! Panel of normals: a k-mer table or dictionary with the number of normals that have each k-mer. A tumour k-mer that the matched
 //! normal lacks but other normals have does not come from a somatic change. It comes from a library artefact, or from a
 //! germline variant that the reads of the matched normal miss.
 //!
@@ -9,7 +9,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use genuma_flash::{EntryBatch, Error, LookupResults, Table, TableOpenOptions, TablePageReader};
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
@@ -21,24 +20,20 @@ use crate::change::is_substitution;
 use crate::genotype::{ErrorFrequency, Filter};
 use crate::ledger::Ledger;
 use crate::locus::{Locus, VariantCall};
+use crate::panel_lookup::{self, Error};
 
-/// Number of k-mers that are looked up in the table at a time.
-const KMERS_PER_LOOKUP: usize = 1 << 20;
-/// Number of read requests to the table file per thread that are in progress at the same time.
-const READS_IN_FLIGHT: usize = 64;
-/// Number of table pages that are read at a time when the whole table is scanned.
-const PAGES_PER_READ: usize = 256;
 /// Minimum number of copies of a locus in the reference from which the panel is ignored. With this number of copies,
 /// errors alone give some normals the k-mers of a change.
 const MIN_REPEAT_COPIES: u32 = 4;
 /// Base-2 logarithm of the number of slots of a filter by which most reference k-mers are skipped.
 const FILTER_SLOTS_LOG2: u32 = 20;
 
-/// The panel of normals (`--panel`): its k-mer table, and the number of normals from which a k-mer is recurrent.
+/// The panel of normals (`--panel`): its k-mer table or dictionary, and the number of normals from which a k-mer is
+/// recurrent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanelOfNormals {
-    /// Path of the k-mer table: canonical k-mers of the length that the call uses, each with the number of normals that
-    /// have it (4 bytes).
+    /// Path of the k-mer table or dictionary: canonical k-mers of the length that the call uses, each with the number of
+    /// normals that have it.
     pub table: PathBuf,
     /// Minimum number of normals that have a k-mer for the k-mer to be recurrent.
     #[serde(alias = "least")]
@@ -59,12 +54,13 @@ pub struct PanelHitCounts {
 }
 
 impl PanelOfNormals {
-    /// Looks up the candidate k-mers, which must be sorted, in the k-mer table. `median_depth` is the median k-mer
-    /// depth of the tumour. If the index, filters and hot k-mers of the table fit in `memory` bytes, they are loaded
-    /// and the k-mers are looked up one by one; otherwise the whole table is read.
+    /// Looks up the candidate k-mers, which must be sorted, in the panel. `median_depth` is the median k-mer depth of the
+    /// tumour, `memory` the number of bytes that may be allocated. If the index, filters and hot k-mers of a table fit
+    /// in half of it, they are loaded and the k-mers are looked up one by one; otherwise the whole table is read. A
+    /// dictionary is loaded as a whole.
     ///
     /// # Errors
-    /// The table cannot be read, or is damaged.
+    /// The panel cannot be read, or is damaged; or there is too little memory for a dictionary.
     pub fn count_normals_with_candidates(
         &self,
         candidates: &[CandidateKmer],
@@ -73,14 +69,7 @@ impl PanelOfNormals {
         memory: u64,
     ) -> Result<PanelHitCounts, Error> {
         let kmers: Vec<u64> = candidates.iter().map(|candidate| candidate.kmer).collect();
-        let scan = TablePageReader::open(&self.table)?;
-        let beside_pages = scan.file_bytes().saturating_sub((1 + scan.num_pages()) * 4096);
-        let normals = if beside_pages <= memory {
-            let table = Table::open(&self.table, &TableOpenOptions::default())?;
-            look_up_by_key(&table, &kmers, threads)?
-        } else {
-            look_up_by_scan(&scan, &kmers)?
-        };
+        let normals = panel_lookup::look_up_kmers(&self.table, &kmers, threads, memory)?;
         let repeated = candidates
             .iter()
             .filter(|candidate| median_depth > 0.0 && candidate.is_in_repeat(median_depth))
@@ -88,44 +77,10 @@ impl PanelOfNormals {
         Ok(PanelHitCounts { kmers, normals, repeat_kmers: repeated.collect(), min_normals: self.min_normals })
     }
 
-    /// Path of the k-mer table.
+    /// Path of the k-mer table or dictionary.
     pub fn table_path(&self) -> &Path {
         &self.table
     }
-}
-
-/// Decodes the number of normals from a value of the table; 65,535 for larger numbers.
-fn decode_normals(value: &[u8]) -> u16 {
-    let bytes = value.first_chunk().copied().unwrap_or_default();
-    u16::try_from(u32::from_le_bytes(bytes)).unwrap_or(u16::MAX)
-}
-
-fn look_up_by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u16>, Error> {
-    let (mut normals, mut answers) = (Vec::with_capacity(kmers.len()), LookupResults::new());
-    for some in kmers.chunks(KMERS_PER_LOOKUP) {
-        table.get_many_with_threads(some, threads, READS_IN_FLIGHT, &mut answers)?;
-        normals.extend(answers.iter().map(|found| found.map_or(0, decode_normals)));
-    }
-    Ok(normals)
-}
-
-fn look_up_by_scan(scan: &TablePageReader, kmers: &[u64]) -> Result<Vec<u16>, Error> {
-    let (mut normals, mut piece) = (vec![0; kmers.len()], EntryBatch::<u32>::default());
-    let mut walk = scan.new_entry_batch_reader(PAGES_PER_READ)?;
-    let mut next = 0;
-    while next < kmers.len() {
-        walk.read_next_batch(&mut piece)?;
-        let Some(&last) = piece.keys.last() else { break };
-        let mut at = 0;
-        while let Some(&kmer) = kmers.get(next).filter(|&&kmer| kmer <= last) {
-            at += piece.keys[at..].partition_point(|&key| key < kmer);
-            if piece.keys[at] == kmer {
-                normals[next] = u16::try_from(piece.values[at]).unwrap_or(u16::MAX);
-            }
-            next += 1;
-        }
-    }
-    Ok(normals)
 }
 
 impl PanelHitCounts {
@@ -253,6 +208,7 @@ fn kmer_starts_at_change(change: &ContigChange, bases: usize, k: usize) -> std::
 mod tests {
     use super::*;
     use crate::change::Change;
+    use genuma_dictionary::{DictionaryBuilder, DictionarySpec};
     use genuma_flash::{TableSpec, TableWriter};
     use genuma_kmers::encode;
 
@@ -379,22 +335,33 @@ mod tests {
     }
 
     #[test]
-    fn looked_up_and_gone_through_are_the_same() {
+    fn all_ways_of_lookup_give_the_same() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("panel.gkt");
+        let [path, dictionary] = ["panel.gkt", "panel.gkd"].map(|name| folder.path().join(name));
         let keys: Vec<u64> = (0..5000u64).map(|i| i * 977 + i % 13).collect();
         let mut writer = TableWriter::create(&path, TableSpec::new(4, 5000)).expect("a table");
         for &key in &keys {
             writer.push_entry(key, &((key % 70_000) as u32 + 1).to_le_bytes(), 0).expect("pushed");
         }
         writer.finish_and_publish().expect("a table");
+        let spec = DictionarySpec { k: K, num_kmers: 5000, num_samples: 1, note: Vec::new(), memory_bytes: 64 << 20 };
+        let mut builder = DictionaryBuilder::with_spec(spec).expect("a builder");
+        for &key in &keys {
+            builder.push_kmer(key, &[(key % 70_000) as u32 + 1]).expect("a k-mer");
+        }
+        let (file, num_bytes) =
+            builder.build().and_then(|built| built.write_unpublished(&dictionary)).expect("a dictionary");
+        file.publish().expect("a dictionary");
         let candidate = |kmer: u64| CandidateKmer {
             kmer,
             tumour_count: 5,
             selector: genuma_reads::TUMOUR_SAMPLE,
             ..CandidateKmer::default()
         };
-        let candidates: Vec<CandidateKmer> = (0..9000u64).map(|i| candidate(i * 613)).chain([candidate(977)]).collect();
+        // The last three are constructed k-mers: one with bits beyond k bases, and others that are not canonical.
+        let constructed = [1 << 62 | 977, encode::kmer_mask(K), encode::reverse_complement_kmer(977 * 13, K)];
+        let candidates: Vec<CandidateKmer> =
+            (0..9000u64).map(|i| i * 613).chain([977]).chain(constructed).map(candidate).collect();
         let candidates = {
             let mut sorted = candidates;
             sorted.sort_unstable();
@@ -404,6 +371,13 @@ mod tests {
         let [fast, small] = [u64::MAX, 0]
             .map(|memory| panel.count_normals_with_candidates(&candidates, 30.0, 2, memory).expect("a table"));
         assert_eq!(fast.normals, small.normals);
+        let panel_in_memory = PanelOfNormals { table: dictionary, min_normals: 2 };
+        for threads in [1, 3] {
+            let found = panel_in_memory.count_normals_with_candidates(&candidates, 30.0, threads, num_bytes);
+            assert_eq!(found.expect("a dictionary").normals, fast.normals);
+        }
+        let error = panel_in_memory.count_normals_with_candidates(&candidates, 30.0, 1, num_bytes - 1);
+        assert!(matches!(error, Err(Error::MemoryLimit { needed_bytes, .. }) if needed_bytes == num_bytes));
         for (candidate, &normals) in candidates.iter().zip(&fast.normals) {
             let there = keys.binary_search(&candidate.kmer).is_ok();
             let expected = if there { (candidate.kmer % 70_000 + 1).min(65_535) } else { 0 };

@@ -232,7 +232,7 @@ impl CallJob {
             &counts.candidates,
             counts.median_kmer_depth_of_first_tumour(),
             self.resources.threads,
-            self.resources.allocatable_memory_bytes() / 2,
+            self.resources.allocatable_memory_bytes(),
         )?;
         panel_counts.add_to_ledger(ledger);
         costs.push(clock.stop("panel"));

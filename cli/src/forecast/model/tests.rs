@@ -172,6 +172,11 @@ fn facts_panel_and_lanes_take_memory() {
     let (large, little) = (by(64 << 30), by(8 << 30));
     assert_eq!(peak(&large, "panel") - peak(&little, "panel"), table.filter_and_index_bytes);
     assert!(find_unit(&large, "panel").read_bytes > find_unit(&little, "panel").read_bytes);
+    // A dictionary is always in memory.
+    let dictionary = PanelSize { page_bytes: 0, filter_and_index_bytes: 6 << 30 };
+    let loaded = forecast_with(|g| (g.panel, g.resources.memory) = (Some(dictionary), 8 << 30));
+    assert!(peak(&loaded, "panel") > peak(&little, "panel") + (5 << 30));
+    assert_eq!(find_unit(&loaded, "panel").read_bytes, dictionary.filter_and_index_bytes);
     assert!(plain.units.iter().all(|unit| unit.name != "panel"));
     assert!(peak(&large, "recruit") > peak(&plain, "recruit"), "what it says stays");
     assert_eq!(peak(&large, "count"), peak(&plain, "count"));

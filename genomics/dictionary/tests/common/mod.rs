@@ -62,6 +62,27 @@ pub fn row(dictionary: &Dictionary, number: u64) -> Vec<u32> {
     (0..dictionary.num_samples()).map(|sample| dictionary.get_count(number, sample)).collect()
 }
 
+/// Asserts that the strings have these k-mers, each once, and that their numbers lead to these counts.
+pub fn assert_strings_have(dictionary: &Dictionary, counts: &Counts) {
+    let (mut next_number, mut num_strings, mut keys) = (0, 0, Vec::new());
+    for string in dictionary.strings() {
+        let (string, mut bases) = (string.expect("a string"), Vec::new());
+        string.write_bases(&mut bases).expect("written");
+        assert_eq!(bases.len() as u64, string.num_bases());
+        assert_eq!(string.kmer_numbers().start, next_number);
+        let kmers: Vec<u64> = encode::kmers(&bases, dictionary.k()).map(|(_, kmer)| kmer.canonical()).collect();
+        assert_eq!(kmers.len() as u64, string.kmer_numbers().end - next_number);
+        for (number, key) in string.kmer_numbers().zip(&kmers) {
+            assert_eq!(counts.get(key), Some(&row(dictionary, number)), "{key:#x}");
+        }
+        (next_number, num_strings) = (string.kmer_numbers().end, num_strings + 1);
+        keys.extend(kmers);
+    }
+    keys.sort_unstable();
+    assert!(keys.iter().eq(counts.keys()), "the k-mers of the strings");
+    assert_eq!((next_number, num_strings), (dictionary.len(), dictionary.num_strings()));
+}
+
 /// Asserts that the dictionary has these k-mers with these counts, on either strand and each once, and no neighbour of
 /// them that is not among them.
 pub fn assert_same_kmers(dictionary: &Dictionary, counts: &Counts) {
@@ -84,4 +105,5 @@ pub fn assert_same_kmers(dictionary: &Dictionary, counts: &Counts) {
     }
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq((0..dictionary.len()).flat_map(|number| [number; 2])), "numbers of k-mers");
+    assert_strings_have(dictionary, counts);
 }
