@@ -27,6 +27,12 @@ pub mod replay;
 
 pub mod cpu_layout;
 
+pub mod node_subset;
+
+pub mod launch_commands;
+
+pub mod known_cases;
+
 pub mod index_replicas;
 
 mod batching;
