@@ -25,6 +25,8 @@ pub mod read_sample;
 
 pub mod replay;
 
+pub mod memory_pages;
+
 pub mod cpu_layout;
 
 pub mod node_subset;
