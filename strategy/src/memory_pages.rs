@@ -1,7 +1,7 @@
 //! Size of the memory pages of a program that genuma starts: transparent huge pages or base pages.
 //!
-//! The program is unmodified. The C library and the kernel are told by what a process inherits: an environment variable
-//! and a flag of prctl(2).
+//! The program is unmodified. It inherits the request: an environment variable for the C library, and a flag of prctl(2)
+//! for the kernel.
 #![allow(unsafe_code)] // Code between fork and exec.
 
 use std::env;
