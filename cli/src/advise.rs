@@ -1,5 +1,6 @@
 //! `genuma machine advise`: recommends a memory strategy for an aligner on this machine.
 
+pub(crate) mod placement;
 mod sweep;
 mod trials;
 
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, value_parser};
 use genuma_machine::Topology;
 use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_probe::MachineProfile;
@@ -18,7 +19,7 @@ use genuma_strategy::advisor::{self, Advice, AdviceRequest};
 use genuma_strategy::aligner_model_params::find_aligner_model_params;
 use genuma_strategy::instance::kill_all_instances;
 use genuma_strategy::invocation::AlignerIndex;
-use genuma_strategy::model::{ApplicationModel, MachineModel};
+use genuma_strategy::model::ApplicationModel;
 use genuma_strategy::read_sample::ReadSample;
 use genuma_strategy::replay::report::evaluate_advisor_on_table;
 use genuma_strategy::run::RunPlan;
@@ -28,7 +29,7 @@ use genuma_work::signals;
 use tracing::{info, warn};
 
 use crate::external_aligner::{self, ReadFileOptions};
-use crate::report::advice::{self, AdvisedRun, text};
+use crate::report::advice::{self, AdvisedRun, PlacementAdvice, placement_text, text};
 use crate::{command_line, json_file, logging, machine_profile};
 use trials::{TrialRunner, TrialSettings};
 
@@ -41,6 +42,10 @@ use trials::{TrialRunner, TrialSettings};
 /// or the trials have used their share of the time (--trial-budget). The records of the trials are discarded. The
 /// answer states the expected gain with its uncertainty. The best strategy may be the plain run.
 ///
+/// The answer also has the command lines for use without genuma: numactl, Slurm (srun, sbatch) and systemd-run, one line
+/// for each instance with its CPUs and nodes. With --nodes, a job gets some of the nodes only: those with the fastest
+/// access to each other's memory. --nodes also works without a command, and with the profile of another machine.
+///
 /// With --replay no aligner runs. Instead genuma tests how good its advice is, on a table of published run times of two
 /// servers: it is fitted to the times on one server and chooses strategies for the other, in both directions, with and
 /// without simulated trials. The result is the regret of its choices and of simple rules: the time that a choice
@@ -52,6 +57,7 @@ use trials::{TrialRunner, TrialSettings};
     genuma machine advise -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz\n  \
     genuma machine advise --machine server7/machine.json --explain advice.html --sweep times.csv -- \\\n    \
     bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
+    genuma machine advise --machine server7/machine.json --nodes 4\n  \
     genuma machine advise --replay strategy/data/lenis2017.csv"
 )]
 pub(crate) struct Args {
@@ -71,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STRATEGY", num_args = 1.., help_heading = "Method")]
     strategies: Vec<Strategy>,
 
+    /// Use only this many NUMA nodes: those with the fastest access to each other's memory, by latency and bandwidth
+    /// [default: all]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..), help_heading = "Resources")]
+    nodes: Option<u32>,
     /// Threads of all instances together [default: the number in the command, else all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
@@ -78,7 +88,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     read_args: ReadFileOptions,
     /// Do not advise, but test the advisor on this table of run times; docs/internals/advisor.md describes its columns
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain", "sweep"], help_heading = "Input")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "nodes", "strategies", "threads", "reads", "json", "explain", "sweep"], help_heading = "Input")]
     replay: Option<PathBuf>,
 
     /// Also write the advice as JSON
@@ -93,7 +103,7 @@ pub(crate) struct Args {
     sweep: Option<PathBuf>,
 
     /// Command line of the aligner
-    #[arg(last = true, required_unless_present = "replay", value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present_any = ["replay", "nodes"], value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -121,10 +131,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return print_replay_score(table);
     }
+    if let (Some(count), []) = (args.nodes, &args.command[..]) {
+        return placement::advise_nodes_without_command(args, count);
+    }
     let invocation = args.read_args.parse_aligner_command(&args.command)?;
     invocation.check_program_and_index_exist()?;
     let topology = Sysfs::new().topology()?;
-    let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     let profile = match &args.machine {
         Some(path) => Some(machine_profile::require_matching_idle_profile(path, &topology, args.force)?),
         None => match machine_profile::profile_path_from_environment() {
@@ -132,6 +144,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             None => None,
         },
     };
+    let nodes = args.nodes.map(|count| placement::choose_nodes(count, &topology, profile.as_ref())).transpose()?;
+    let topology = match &nodes {
+        Some(subset) => topology.restricted_to_nodes(&subset.nodes),
+        None => topology,
+    };
+    let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(topology.allowed.cpus.len().max(1));
     stop_instances_on_interruption();
     let sample =
         ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;
@@ -143,9 +161,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
     let budget = (args.trial_budget > 0.0).then_some(args.trial_budget);
     let advice = case.run_advisor(&invocation, &topology, strategies, budget)?;
+    let has_reads_option = args.read_args.is_reads_option_given();
+    let placement = placement::describe_placement(
+        &case,
+        &advice,
+        &invocation,
+        &topology,
+        nodes,
+        profile.as_ref(),
+        has_reads_option,
+    )?;
     let mut set = AtomicFileSet::default();
     if let Some(path) = &args.json {
-        write_json(path, &case, &advice, &mut set)?;
+        write_json(path, &case, &advice, &placement, &mut set)?;
     }
     let points = || sweep::predict_times_over_thread_counts(&case, &advice);
     let mut add_text = |path: &Path, text: String| {
@@ -155,7 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         anyhow::Ok(())
     };
     if let Some(path) = &args.explain {
-        add_text(path, advice::render_page(&case, &advice, &points()))?;
+        add_text(path, advice::render_page(&case, &advice, &placement, &points()))?;
     }
     if let Some(path) = &args.sweep {
         add_text(path, sweep::format_sweep_csv(&points(), &case, &advice))?;
@@ -164,15 +192,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for path in [&args.explain, &args.sweep].into_iter().flatten() {
         info!("wrote {}", path.display());
     }
-    logging::print_result(text::format_advice(&case, &advice))
+    let placement = placement_text::format_placement(&placement);
+    logging::print_result(format!("{}\n{placement}", text::format_advice(&case, &advice)))
 }
 
-/// Chooses a strategy for `genuma run --strategy auto`. Returns the strategy, and the reason for the choice as text.
+/// Chooses a strategy for `genuma run --strategy auto` on `machine`, for the nodes that `topology` allows. Returns the
+/// strategy, and the reason for the choice as text.
 /// Trials take at most [`AUTO_TRIAL_TIME_SHARE`] of the run's time. If no reads can be sampled, only the performance
 /// model decides. The choice is the plain run on a machine with one NUMA node, and, with a warning, after a failed
 /// trial.
 pub(crate) fn choose_auto_strategy(
     invocation: &Invocation,
+    machine: &Topology,
     topology: &Topology,
     threads: usize,
 ) -> anyhow::Result<(Strategy, String)> {
@@ -180,7 +211,7 @@ pub(crate) fn choose_auto_strategy(
     if topology.allowed_memory_nodes().len() < 2 {
         return plain_run("the machine has one NUMA node");
     }
-    let profile = machine_profile::read_given_or_environment_profile(None, topology)?;
+    let profile = machine_profile::read_given_or_environment_profile(None, machine)?;
     stop_instances_on_interruption();
     // Errors in the reads are reported when the run reads them.
     let sample =
@@ -223,11 +254,7 @@ impl AdvisedRun {
         profile: Option<&MachineProfile>,
         reads: f64,
     ) -> anyhow::Result<Option<AdvisedRun>> {
-        let machine = match profile {
-            Some(profile) => Some(MachineModel::from_profile(profile)?),
-            None => MachineModel::from_topology(topology),
-        };
-        let Some(machine) = machine else { return Ok(None) };
+        let Some(machine) = placement::machine_model(topology, profile)? else { return Ok(None) };
         let source = match profile {
             Some(_) => "measured by `genuma machine measure`",
             None => "estimated from the node distances that the firmware reports; `genuma machine measure` measures it",
@@ -304,12 +331,21 @@ impl AdvisedRun {
     }
 }
 
-fn write_json(path: &Path, case: &AdvisedRun, advice: &Advice, set: &mut AtomicFileSet) -> anyhow::Result<()> {
+fn write_json(
+    path: &Path,
+    case: &AdvisedRun,
+    advice: &Advice,
+    placement: &PlacementAdvice,
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<()> {
     let json = serde_json::json!({
         "genuma": env!("CARGO_PKG_VERSION"),
         "case": case,
         "advice": advice,
         "in_words": text::describe_decision(advice),
+        "nodes": placement.nodes,
+        "launch": placement.launch,
+        "known_cases": placement.known_cases,
     });
     json_file::add_json_file_with_schema_number(path, json_file::schema_numbers::ADVICE_SCHEMA_NUMBER, &json, set)
 }

@@ -53,7 +53,7 @@ pub(crate) fn quoted_command_line_without_resume() -> String {
 }
 
 /// Joins arguments to one line. Arguments with characters that are special in a shell are quoted.
-fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
+pub(crate) fn quote_for_shell(args: impl Iterator<Item = OsString>) -> String {
     args.map(|arg| quote_argument(&arg)).collect::<Vec<_>>().join(" ")
 }
 

@@ -27,9 +27,7 @@ pub(crate) fn read_idle_profile_if_matching(
     topology: &Topology,
     force: bool,
 ) -> anyhow::Result<Option<MachineProfile>> {
-    let profile = MachineProfile::read_file(path)?;
-    check_load(&profile, path, force)?;
-    Ok(discard_mismatched_profile(profile, path, topology))
+    Ok(discard_mismatched_profile(read_idle_profile(path, force)?, path, topology))
 }
 
 /// Loads the machine profile at `path`, or the one that the environment variable names. Returns `None` if neither is
@@ -76,12 +74,21 @@ pub(crate) fn require_matching_idle_profile(
     topology: &Topology,
     force: bool,
 ) -> anyhow::Result<MachineProfile> {
-    let profile = MachineProfile::read_file(path)?;
-    check_load(&profile, path, force)?;
+    let profile = read_idle_profile(path, force)?;
     match describe_mismatch(&profile, topology) {
         Some(differs) => bail!("{}: {differs}; run `genuma machine measure` here", path.display()),
         None => Ok(profile),
     }
+}
+
+/// Loads the profile at `path`, of any machine. Unless `force` is set, it must have been measured on an idle machine.
+///
+/// # Errors
+/// The file does not exist, is no profile, or was measured under load.
+pub(crate) fn read_idle_profile(path: &Path, force: bool) -> anyhow::Result<MachineProfile> {
+    let profile = MachineProfile::read_file(path)?;
+    check_load(&profile, path, force)?;
+    Ok(profile)
 }
 
 /// Returns an error if the profile was measured under load, unless `force` is set.

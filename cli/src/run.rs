@@ -9,19 +9,21 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use genuma_machine::Topology;
-use genuma_machine::topology::{Sysfs, TopologySource};
+use genuma_machine::topology::{Sysfs, TopologySource, TransparentHugePageMode};
+use genuma_machine::{IdSet, Topology};
 use genuma_reads::ProgressCounters;
 use genuma_strategy::instance::{StderrLogging, kill_all_instances};
 use genuma_strategy::invocation::{Determinism, OutputTarget, ReadFiles};
+use genuma_strategy::memory_pages::MemoryPages;
 use genuma_strategy::merge::GenumaPgLine;
 use genuma_strategy::run::{Error, RunPlan, RunSummary};
-use genuma_strategy::{Invocation, Strategy, command_presets, cpu_layout, index_replicas};
+use genuma_strategy::{CpuSlot, Invocation, Strategy, command_presets, cpu_layout, index_replicas};
 use genuma_work::ProgressListener;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use genuma_work::signals;
 use tracing::{debug, info, warn};
 
+use crate::advise::placement;
 use crate::errors::UsageError;
 use crate::external_aligner::{self, ReadFileOptions};
 use crate::progress::UnitProgressDisplay;
@@ -68,7 +70,16 @@ pub(crate) struct Args {
     /// each with its own CPUs and nodes, have their number in front: 4xbind means four instances with bind
     #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Method")]
     strategy: String,
+    /// Size of the memory pages: default (as the kernel and the program decide), huge (transparent huge pages for the
+    /// memory that malloc of glibc allocates) or base (no huge pages). Huge pages speed up random access to large
+    /// indexes
+    #[arg(long, value_name = "PAGES", value_enum, default_value_t = PagesOption::Default, hide_possible_values = true, help_heading = "Method")]
+    pages: PagesOption,
 
+    /// Use only these NUMA nodes, such as 0-3 or 0,2; `genuma machine advise --nodes` chooses them [default: all that
+    /// this process may use]
+    #[arg(long, value_name = "NODES", help_heading = "Resources")]
+    on_nodes: Option<IdSet>,
     /// Threads of all instances together [default: the number in the command, else all CPUs]
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
@@ -93,6 +104,14 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// Value of `--pages`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum PagesOption {
+    Default,
+    Huge,
+    Base,
+}
+
 /// Runs the command: an aligner in one or several instances, or another program as it is.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.read_args.is_reads_option_given()
@@ -104,11 +123,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let out = args.output_path(&invocation)?;
     refuse_binary_output(out.as_deref())?;
     invocation.check_program_and_index_exist()?;
-    let topology = Sysfs::new().topology()?;
+    let machine = Sysfs::new().topology()?;
+    let topology = placement::restrict_to_named_nodes(machine.clone(), args.on_nodes.as_ref())?;
     let num_cpus = topology.allowed.cpus.len().max(1);
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(num_cpus);
-    let (strategy, why) = choose_strategy(&args.strategy, &invocation, &topology, threads)?;
-    let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    let (strategy, why) = choose_strategy(&args.strategy, &invocation, &machine, &topology, threads)?;
+    let mut cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    args.request_pages(&mut cpu_slots, &topology);
     index_replicas::check_instances_fit_in_memory(
         &invocation,
         &cpu_slots,
@@ -155,6 +176,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     outcome.warn_of_missing_reads();
     outcome.warn_of_wrong_placement();
+    outcome.warn_of_missing_huge_pages();
     warn_about_aligned_files(&outcome.summary, &plan.invocations[0].reads);
     outcome.publish_and_log_results(args.json.as_deref(), out.as_deref(), set)
 }
@@ -172,11 +194,12 @@ fn parse_strategy(word: &str) -> Result<(Strategy, String), UsageError> {
 fn choose_strategy(
     word: &str,
     invocation: &Invocation,
+    machine: &Topology,
     topology: &Topology,
     threads: usize,
 ) -> anyhow::Result<(Strategy, String)> {
     let (strategy, why) = match word {
-        "auto" => advise::choose_auto_strategy(invocation, topology, threads)?,
+        "auto" => advise::choose_auto_strategy(invocation, machine, topology, threads)?,
         word => parse_strategy(word)?,
     };
     RunPlan::check_aligner_allows_several_instances(invocation, strategy).map_err(|e| UsageError(e.to_string()))?;
@@ -205,6 +228,27 @@ fn warn_about_aligned_files(summary: &RunSummary, reads: &ReadFiles) {
 }
 
 impl Args {
+    /// Sets the page size of the instances' memory. Warns if huge pages are requested and the kernel has none.
+    fn request_pages(&self, cpu_slots: &mut [CpuSlot], topology: &Topology) {
+        let pages = match self.pages {
+            PagesOption::Default => MemoryPages::Default,
+            PagesOption::Huge => MemoryPages::Huge,
+            PagesOption::Base => MemoryPages::Base,
+        };
+        if pages == MemoryPages::Huge
+            && matches!(topology.transparent_huge_pages, None | Some(TransparentHugePageMode::Never))
+        {
+            warn!(
+                "--pages huge: this kernel does not use transparent huge pages, so the memory is in base pages: the results are \
+                 the same, but may take longer; the administrator permits them with \
+                 `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"
+            );
+        }
+        for cpu_slot in cpu_slots {
+            cpu_slot.pages = pages;
+        }
+    }
+
     /// Returns the file for the records; `None` for standard output. Fails if two files are given.
     fn output_path(&self, invocation: &Invocation) -> Result<Option<PathBuf>, UsageError> {
         match (&self.out, &invocation.output) {

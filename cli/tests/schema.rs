@@ -362,6 +362,7 @@ fn outputs_of_the_aligners_fit_their_schema() {
         ("run", vec!["run", "--strategy", "default", "-o", text(&out)]),
         ("run", vec!["run", "--strategy", "2xdefault", "--counters", "-o", text(&out)]),
         ("advise", vec!["machine", "advise", "--trial-budget", "0"]),
+        ("advise", vec!["machine", "advise", "--trial-budget", "0", "--nodes", "1"]),
     ] {
         let path = folder.join(format!("{name}.json"));
         let args = [&verb[..], &["--reads", text(&few), "--json", text(&path)], &aligner].concat();
@@ -371,6 +372,12 @@ fn outputs_of_the_aligners_fit_their_schema() {
     let path = folder.join("placed.json");
     run(["run", "--counters", "--json", text(&path), "--", "awk", "BEGIN { exit }"]).assert_success();
     assert_fits("run", &json(&path));
+    run(["run", "--pages", "base", "--json", text(&path), "--", "sleep", "0.5"]).assert_success();
+    let sampled = json(&path);
+    assert_eq!(sampled["run"]["instances"][0]["huge_pages"]["huge_bytes"], 0, "{sampled}");
+    assert_fits("run", &sampled);
+    run(["machine", "advise", "--nodes", "1", "--json", text(&path)]).assert_success();
+    assert_fits("advise", &json(&path));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use genuma_machine::placement::MemoryPolicy;
 use genuma_machine::topology::Cpu;
 use genuma_machine::{IdSet, Topology};
 
+use crate::memory_pages::MemoryPages;
 use crate::strategy::{InstanceMemoryPolicy, Strategy};
 
 #[cfg(test)]
@@ -26,6 +27,8 @@ pub struct CpuSlot {
     pub policy: Option<MemoryPolicy>,
     /// Number of threads of the instance, at least 1.
     pub threads: usize,
+    /// Size of the pages of the instance's memory.
+    pub pages: MemoryPages,
 }
 
 /// Reason why a strategy is not possible on a machine.
@@ -82,7 +85,7 @@ pub fn assign_cpu_slots(strategy: &Strategy, topology: &Topology, threads: usize
     let cpu_slot = |((cpus, of), threads): (CpuShare, usize)| {
         let nodes = if instances == 1 { memory.clone() } else { nearest_memory_nodes(topology, &of, &memory) };
         let policy = kernel_policy(strategy.memory, &nodes).filter(|_| memory.len() > 1);
-        CpuSlot { cpus, nodes, policy, threads }
+        CpuSlot { cpus, nodes, policy, threads, pages: MemoryPages::Default }
     };
     Ok(shares.into_iter().zip(threads).map(cpu_slot).collect())
 }

@@ -315,11 +315,12 @@ fn without_mapping(invocation: &Invocation) -> Invocation {
 mod tests {
     use super::*;
     use crate::command_presets::parse_command;
+    use crate::memory_pages::MemoryPages;
     use std::os::unix::fs::symlink;
 
     fn cpu_slot(nodes: &[u32], policy: Option<MemoryPolicy>) -> CpuSlot {
         let nodes: IdSet = nodes.iter().copied().collect();
-        CpuSlot { cpus: IdSet::from([0]), nodes, policy, threads: 1 }
+        CpuSlot { cpus: IdSet::from([0]), nodes, policy, threads: 1, pages: MemoryPages::Default }
     }
 
     fn words(line: &str) -> Vec<OsString> {

@@ -31,6 +31,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 
 use crate::cpu_layout::CpuSlot;
 use crate::invocation::{Invocation, ReadInputMode};
+use crate::memory_pages::{HugePageSampler, HugePageUse, MemoryPages};
 use crate::page_placement::process_ids_of_group;
 
 /// Size of a pipe, bytes: the maximum for an unprivileged process (`/proc/sys/fs/pipe-max-size`).
@@ -95,6 +96,9 @@ pub(crate) struct Instance {
     /// Exit status and used resources of the process, once it has ended.
     ended: Option<(ExitStatus, ResourceUsage)>,
     counters: Option<ChildCounters>,
+    /// Requested page size of the memory of the process.
+    requested_pages: MemoryPages,
+    huge_pages: Option<HugePageSampler>,
 }
 
 /// Starts instances from one command line.
@@ -134,6 +138,7 @@ impl InstanceLauncher<'_> {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
         kill_process_when_parent_thread_ends(&mut command);
+        cpu_slot.pages.apply_to_command(&mut command);
         if feed == ReadInputMode::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
@@ -167,6 +172,8 @@ impl InstanceLauncher<'_> {
             pipes: named,
             ended: None,
             counters,
+            requested_pages: cpu_slot.pages,
+            huge_pages: None,
         };
         if let Some(stdout) = &stdout {
             let _ = fcntl_setpipe_size(stdout, PIPE_BYTES);
@@ -227,13 +234,23 @@ impl Instance {
         Ok(())
     }
 
-    /// Starts the thread that samples the resources of the process, if counters were requested. The calling thread must
-    /// not be pinned to the CPUs of the instance, because the new thread inherits its affinity.
+    /// Starts the threads that sample the resources of the process, if counters were requested, and its huge pages, if
+    /// a page size was requested. The calling thread must
+    /// not be pinned to the CPUs of the instance, because the new threads inherit its affinity.
     pub(crate) fn start_resource_sampling(&mut self) {
         let group = self.process_id();
         if let Some(counters) = &mut self.counters {
             counters.start_sampling(move || process_ids_of_group(group));
         }
+        if self.requested_pages != MemoryPages::Default {
+            self.huge_pages = HugePageSampler::start(move || process_ids_of_group(group));
+        }
+    }
+
+    /// Returns how much memory of the process was in huge pages; `None` if no page size was requested, or there is no
+    /// sample.
+    pub(crate) fn take_huge_page_use(&mut self) -> Option<HugePageUse> {
+        self.huge_pages.take()?.finish()
     }
 
     /// Returns the resources that the process used; `None` if they were not counted, were already taken, or the process

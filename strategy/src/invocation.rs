@@ -270,7 +270,7 @@ impl Invocation {
     /// Returns the command line of an instance with `threads` threads. `reads` are the files or pipes from which it
     /// reads: none, one or two, according to [`Invocation::feed`]. `block` is the result of
     /// [`ReadDependence::min_block_bases`] for the plain run, or 0.
-    pub(crate) fn build_instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
+    pub fn build_instance_command(&self, threads: usize, block: u64, reads: &[&Path]) -> Vec<OsString> {
         let read = |n: usize| reads.get(n).map_or(OsStr::new("-"), |path| path.as_os_str());
         let word = |word: &CommandWord| {
             word.0.iter().fold(OsString::new(), |mut text, piece| {

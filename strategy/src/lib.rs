@@ -25,7 +25,15 @@ pub mod read_sample;
 
 pub mod replay;
 
+pub mod memory_pages;
+
 pub mod cpu_layout;
+
+pub mod node_subset;
+
+pub mod launch_commands;
+
+pub mod known_cases;
 
 pub mod index_replicas;
 

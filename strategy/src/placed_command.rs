@@ -15,6 +15,7 @@ use genuma_work::signals::{forward_signals_to_child, stop_forwarding_signals};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{StartError, kill_process_when_parent_thread_ends, wait_for_exit_without_reaping};
 use crate::invocation::{Error, check_program_installed};
+use crate::memory_pages::{HugePageSampler, MemoryPages};
 use crate::page_placement::{PagePlacement, process_ids_of_tree};
 use crate::run::{InstanceSummary, RunSummary, stop_resource_counters};
 use crate::strategy::Strategy;
@@ -89,10 +90,14 @@ impl PlacedCommand {
         if let Some(counters) = &mut counters {
             counters.start_sampling(move || process_ids_of_tree(id));
         }
+        let huge_pages = (cpu_slot.pages != MemoryPages::Default)
+            .then(|| HugePageSampler::start(move || process_ids_of_tree(id)))
+            .flatten();
         wait_for_exit_without_reaping(id);
         stop_forwarding_signals();
         let (status, usage) = wait_for_child(id).map_err(|source| self.start_error(source))?;
         let counters = counters.map(|counters| counters.finish(usage));
+        let huge_pages = huge_pages.and_then(HugePageSampler::finish);
         let (own_counters, machine_counters) = stop_resource_counters(own);
         let pages = counters.as_ref().map(|counters| counters.resident_bytes_by_node.clone());
         Ok(RunSummary {
@@ -106,6 +111,8 @@ impl PlacedCommand {
                 nodes: cpu_slot.nodes.to_string(),
                 threads: cpu_slot.threads,
                 policy: cpu_slot.policy.as_ref().map(MemoryPolicy::to_string),
+                requested_pages: cpu_slot.pages,
+                huge_pages,
                 processes: 1,
                 pages: pages.filter(|all| !all.is_empty()).map(|all| PagePlacement { all, ..PagePlacement::default() }),
                 counters,
@@ -123,6 +130,7 @@ impl PlacedCommand {
         let mut command = Command::new(self.program());
         command.args(self.words.iter().skip(1).map(|word| replace_threads(word, &threads)));
         kill_process_when_parent_thread_ends(&mut command);
+        cpu_slot.pages.apply_to_command(&mut command);
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
         let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
         let child = command.spawn().map_err(|source| self.start_error(source))?;
@@ -150,7 +158,7 @@ mod tests {
 
     fn slot() -> CpuSlot {
         let cpus = pin::allowed_cpus();
-        CpuSlot { cpus, nodes: genuma_machine::IdSet::from([0]), policy: None, threads: 3 }
+        CpuSlot { cpus, nodes: genuma_machine::IdSet::from([0]), policy: None, threads: 3, pages: MemoryPages::Default }
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::batching::{BatchCutter, TEXT_CHUNK_LIMITS, lanes_of_read_files};
 use crate::cpu_layout::CpuSlot;
 use crate::instance::{self, StderrLogging};
 use crate::invocation::{Invocation, ReadDependence};
+use crate::memory_pages::{HugePageUse, MemoryPages};
 use crate::merge::{AlignerOutputError, GenumaPgLine};
 use crate::page_placement::{BytesByNode, PagePlacement};
 use crate::strategy::Strategy;
@@ -104,6 +105,11 @@ pub struct InstanceSummary {
     pub threads: usize,
     /// Requested memory policy; `None` for the kernel's default.
     pub policy: Option<String>,
+    /// Requested size of memory pages.
+    pub requested_pages: MemoryPages,
+    /// Memory in huge pages, in the sample with the most memory. `None` if no page size was requested, without a sample,
+    /// and if the kernel does not report it.
+    pub huge_pages: Option<HugePageUse>,
     /// Number of batches assigned to the instance. A batch that is assigned again after a process died counts again.
     pub batches: u64,
     /// Number of processes started for the instance: more than one if some died.

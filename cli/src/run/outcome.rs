@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use genuma_strategy::memory_pages::MemoryPages;
 use genuma_strategy::page_placement::format_node_shares;
 use genuma_strategy::run::RunSummary;
 use genuma_strategy::{CpuSlot, Strategy};
@@ -11,6 +12,10 @@ use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use crate::{counter_table, json_file};
+
+/// Minimum anonymous memory of a program (bytes) of which a part is expected in huge pages if they are requested: 32 huge
+/// pages.
+const MIN_BYTES_FOR_HUGE_PAGES: u64 = 64 << 20;
 
 /// Results of a finished run of `genuma run`.
 pub(crate) struct RunOutcome<'a> {
@@ -59,6 +64,24 @@ impl RunOutcome<'_> {
         }
     }
 
+    /// Warns if huge pages were requested and a program with much memory has none.
+    pub(crate) fn warn_of_missing_huge_pages(&self) {
+        for instance in &self.summary.instances {
+            if let (MemoryPages::Huge, Some(found)) = (instance.requested_pages, instance.huge_pages)
+                && found.huge_bytes == 0
+                && found.anonymous_bytes >= MIN_BYTES_FOR_HUGE_PAGES
+            {
+                warn!(
+                    "{}: huge pages were requested, but none of its {} MiB are in huge pages: the results are the same, but may have \
+                     taken longer; programs with another malloc than that of glibc 2.35 or later do not request them",
+                    self.program,
+                    found.anonymous_bytes >> 20
+                );
+                return;
+            }
+        }
+    }
+
     /// Formats the last line of the log: number of reads and speed, or the exit code; then CPU time, strategy and
     /// placement of the index.
     fn format_summary_line(&self, out: Option<&Path>) -> String {
@@ -77,6 +100,11 @@ impl RunOutcome<'_> {
         let index = summary.index_bytes_by_node();
         if !index.is_empty() {
             line += &format!(", index on {}", format_node_shares(&index));
+        }
+        let huge_pages = summary.instances.iter().filter_map(|instance| instance.huge_pages);
+        let largest = huge_pages.max_by_key(|found| found.anonymous_bytes);
+        if let Some(found) = largest {
+            line += &format!(", {:.0}% of its memory in huge pages", 100.0 * found.huge_share());
         }
         match out {
             Some(path) => line + &format!("; see {}", path.display()),

@@ -9,6 +9,7 @@ use tracing::info;
 
 use super::outcome::RunOutcome;
 use super::{Args, parse_strategy};
+use crate::advise::placement;
 use crate::command_line;
 use crate::errors::{ChildProgramFailed, UsageError};
 
@@ -34,9 +35,10 @@ pub(super) fn run_placed_command(args: &Args) -> anyhow::Result<()> {
         word => parse_strategy(word)?,
     };
     command.check_strategy_has_one_instance(strategy).map_err(|e| UsageError(e.to_string()))?;
-    let topology = Sysfs::new().topology()?;
+    let topology = placement::restrict_to_named_nodes(Sysfs::new().topology()?, args.on_nodes.as_ref())?;
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
-    let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    let mut cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
+    args.request_pages(&mut cpu_slots, &topology);
     info!("strategy {strategy}: {why}");
     let summary = command.run(&cpu_slots[0])?;
     let exit_code = summary.exit_code;
@@ -49,6 +51,7 @@ pub(super) fn run_placed_command(args: &Args) -> anyhow::Result<()> {
         cpu_slots: &cpu_slots,
         summary,
     };
+    outcome.warn_of_missing_huge_pages();
     outcome.publish_and_log_results(args.json.as_deref(), None, AtomicFileSet::default())?;
     match exit_code {
         Some(0) => Ok(()),

@@ -34,6 +34,8 @@ pub struct MachineModel {
 /// Cores and memory of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeModel {
+    /// Number of the node, as Linux counts nodes.
+    pub id: u32,
     /// Number of physical cores of the node that the process may use, at least 1.
     pub cores: u32,
     /// Number of hardware threads of all cores.
@@ -181,6 +183,7 @@ fn node_model(topology: &Topology, id: u32) -> NodeModel {
         cpu.siblings.intersection(&topology.allowed.cpus).smallest_id() == Some(cpu.id)
     };
     NodeModel {
+        id,
         cores: cpus.iter().filter(first).count().max(1) as u32,
         threads: cpus.len().max(1) as u32,
         memory_bytes: topology.find_node(id).map_or(0, |node| node.memory_bytes),

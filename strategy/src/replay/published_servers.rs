@@ -21,8 +21,8 @@ fn opteron_machine() -> MachineModel {
         _ => NodePairPerformance { latency: 250.0, bandwidth: 2.1 },
     };
     // Two threads share a module; modules count as cores.
-    let node = NodeModel { cores: 4, threads: 8, memory_bytes: 16_000_000_000 };
-    build_machine("amd", vec![node; 8], pair, Threads { gain: 0.7, speed: 1.0 })
+    let node = NodeModel { id: 0, cores: 4, threads: 8, memory_bytes: 16_000_000_000 };
+    build_machine("amd", number_nodes(node, 8), pair, Threads { gain: 0.7, speed: 1.0 })
 }
 
 /// Four Intel Xeon E5-4620 connected as a square, one node each.
@@ -32,8 +32,13 @@ fn xeon_machine() -> MachineModel {
         1 | 3 => NodePairPerformance { latency: 150.0, bandwidth: 3.04 },
         _ => NodePairPerformance { latency: 220.0, bandwidth: 2.6 },
     };
-    let node = NodeModel { cores: 8, threads: 16, memory_bytes: 32_000_000_000 };
-    build_machine("intel", vec![node; 4], pair, Threads { gain: 0.3, speed: 1.15 })
+    let node = NodeModel { id: 0, cores: 8, threads: 16, memory_bytes: 32_000_000_000 };
+    build_machine("intel", number_nodes(node, 4), pair, Threads { gain: 0.3, speed: 1.15 })
+}
+
+/// Returns `count` equal nodes, numbered from 0 on.
+fn number_nodes(node: NodeModel, count: u32) -> Vec<NodeModel> {
+    (0..count).map(|id| NodeModel { id, ..node }).collect()
 }
 
 /// Latency (ns) and bandwidth (GB/s) from one node to another.

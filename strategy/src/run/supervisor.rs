@@ -12,6 +12,7 @@ use genuma_work::counters::ProcessCounters;
 use crate::batching::InstanceBatch;
 use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
 use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
+use crate::memory_pages::HugePageUse;
 use crate::merge::{
     AlignerOutputError, AlignerOutputReceiver, InstanceAndPlainCommandLines, RewrittenInstanceHeader, SaiParser,
     SamParser, rewrite_sam_header,
@@ -49,6 +50,7 @@ struct ProcessEnd {
     stderr_lines: Vec<String>,
     placement: PlacementSample,
     counters: Option<ProcessCounters>,
+    huge_pages: Option<HugePageUse>,
 }
 
 impl InstanceSupervisor<'_> {
@@ -60,6 +62,7 @@ impl InstanceSupervisor<'_> {
             nodes: cpu_slot.nodes.to_string(),
             threads: cpu_slot.threads,
             policy: cpu_slot.policy.as_ref().map(MemoryPolicy::to_string),
+            requested_pages: cpu_slot.pages,
             ..InstanceSummary::default()
         };
         // Start the process only when there are reads, so that the index is not loaded in vain.
@@ -79,6 +82,7 @@ impl InstanceSupervisor<'_> {
             };
             let again = self.handle_end(&ended);
             done.pages = ended.placement.pages.or(done.pages);
+            done.huge_pages = ended.huge_pages.or(done.huge_pages);
             done.threads_found = ended.placement.threads.or(done.threads_found);
             done.counters = match (done.counters.take(), ended.counters) {
                 (Some(before), Some(later)) => Some(before.add_counters_of_later_process(later)),
@@ -149,7 +153,8 @@ impl InstanceSupervisor<'_> {
             (status, output_error, taker.answered, heard.map(join_thread).unwrap_or_default())
         });
         let (placement, counters) = (sampler.into_sample(), instance.take_counters());
-        ProcessEnd { status, output_error, answered, stderr_lines, placement, counters }
+        let huge_pages = instance.take_huge_page_use();
+        ProcessEnd { status, output_error, answered, stderr_lines, placement, counters, huge_pages }
     }
 
     /// Handles the end of a process. Returns whether to start another process.

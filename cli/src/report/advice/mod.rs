@@ -2,6 +2,7 @@
 
 mod bars;
 mod curves;
+pub(crate) mod placement_text;
 #[cfg(test)]
 mod tests;
 pub(crate) mod text;
@@ -10,7 +11,10 @@ use std::fmt::Write;
 
 use genuma_strategy::Strategy;
 use genuma_strategy::advisor::{Advice, RefusedStrategy};
-use genuma_strategy::model::{ApplicationModel, MachineModel};
+use genuma_strategy::known_cases::KnownCase;
+use genuma_strategy::launch_commands::LaunchCommands;
+use genuma_strategy::model::{ApplicationModel, MachineModel, NodeModel};
+use genuma_strategy::node_subset::NodeSubset;
 use genuma_strategy::sweep::SweepPoint;
 use serde::Serialize;
 
@@ -37,8 +41,26 @@ pub(crate) struct AdvisedRun {
     pub(crate) application: ApplicationModel,
 }
 
+/// Placement of the advised strategy.
+#[derive(Debug)]
+pub(crate) struct PlacementAdvice {
+    /// The chosen nodes; `None` if all nodes may be used.
+    pub(crate) nodes: Option<NodeSubset>,
+    /// Command lines for use without genuma.
+    pub(crate) launch: LaunchCommands,
+    /// Measurements of others that apply to the advised strategy.
+    pub(crate) known_cases: Vec<&'static KnownCase>,
+    /// Whether the command lines read parts of the reads that the user makes, and not the files of the command.
+    pub(crate) has_read_parts: bool,
+}
+
 /// Returns the HTML page. It contains no script. `points` are the predicted run times by number of threads.
-pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice, points: &[SweepPoint]) -> String {
+pub(crate) fn render_page(
+    case: &AdvisedRun,
+    advice: &Advice,
+    placement: &PlacementAdvice,
+    points: &[SweepPoint],
+) -> String {
     fill_template(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "made_by" => format!("genuma {}", env!("CARGO_PKG_VERSION")),
@@ -48,6 +70,7 @@ pub(crate) fn render_page(case: &AdvisedRun, advice: &Advice, points: &[SweepPoi
         "numbers" => key_numbers(case, advice),
         "times" => times_figure(case, advice),
         "curves" => curves::predicted_time_curves_figure(points, case, advice),
+        "placement" => escape_html(&placement_text::format_placement(placement)),
         "trials" => escape_html(&text::describe_trials(advice)),
         "candidates" => candidate_rows(advice),
         "refused" => refused_list(&advice.refused),
@@ -141,21 +164,23 @@ fn refused_list(refused: &[RefusedStrategy]) -> String {
 }
 
 fn node_rows(machine: &MachineModel) -> String {
-    let row = |(n, node): (usize, &genuma_strategy::model::NodeModel)| {
+    let row = |node: &NodeModel| {
         format!(
-            "<tr><th scope=\"row\">{n}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>",
+            node.id,
             node.cores,
             node.threads,
             format_binary_bytes(node.memory_bytes)
         )
     };
-    machine.nodes.iter().enumerate().map(row).collect()
+    machine.nodes.iter().map(row).collect()
 }
 
 /// Table of latency and bandwidth between all pairs of nodes.
 fn node_pair_table(machine: &MachineModel) -> String {
     let all = 0..machine.nodes.len();
-    let head: String = all.clone().map(|to| format!("<th scope=\"col\" class=\"n\">to {to}</th>")).collect();
+    let id = |index: usize| machine.nodes[index].id;
+    let head: String = all.clone().map(|to| format!("<th scope=\"col\" class=\"n\">to {}</th>", id(to))).collect();
     let row = |from: usize| {
         let cell = |to: usize| {
             format!(
@@ -164,7 +189,7 @@ fn node_pair_table(machine: &MachineModel) -> String {
                 format_three_digits(machine.bandwidth_gbs[from][to])
             )
         };
-        format!("<tr><th scope=\"row\">from {from}</th>{}</tr>", all.clone().map(cell).collect::<String>())
+        format!("<tr><th scope=\"row\">from {}</th>{}</tr>", id(from), all.clone().map(cell).collect::<String>())
     };
     let rows: String = all.clone().map(row).collect();
     format!("<table><thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table>")

@@ -1,7 +1,10 @@
 //! Tests of the page with an invented advice.
 
+use genuma_machine::topology::{SyntheticMachine, TopologySource};
 use genuma_strategy::advisor::{Advice, ConsideredStrategy, RefusedStrategy, TrialStopReason};
 use genuma_strategy::aligner_model_params::find_aligner_model_params;
+use genuma_strategy::cpu_layout;
+use genuma_strategy::known_cases::{AdvisedPlacement, find_matching_cases};
 use genuma_strategy::model::RunPrediction;
 use genuma_strategy::replay::published_servers;
 use genuma_strategy::sweep::{list_sweep_thread_counts, predict_run_times_of_sweep};
@@ -54,9 +57,49 @@ fn points() -> Vec<SweepPoint> {
     predict_run_times_of_sweep(&case.machine, &case.application, &strategies, &counts)
 }
 
+/// Placement of four instances on a machine of four nodes.
+fn placement() -> PlacementAdvice {
+    let machine: SyntheticMachine = "4 nodes x 8 cores, 2 threads, 32 GiB".parse().expect("a description");
+    let topology = machine.topology().expect("a machine");
+    let strategy: Strategy = "4xbind".parse().expect("a strategy");
+    let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, 64).expect("CPU slots");
+    let commands = ["bwa <1>", "bwa <2>", "bwa <3>", "bwa <4>"].map(str::to_owned);
+    let interleaved = AdvisedPlacement {
+        strategy: "interleave".parse().expect("a strategy"),
+        nodes: 4,
+        threads: 64,
+        hardware_threads: 64,
+        gpus: 1,
+    };
+    PlacementAdvice {
+        nodes: None,
+        launch: LaunchCommands::for_cpu_slots(&cpu_slots, &commands, &topology),
+        known_cases: find_matching_cases(&interleaved),
+        has_read_parts: true,
+    }
+}
+
+#[test]
+fn the_placement_is_told_with_sources() {
+    let text = placement_text::format_placement(&placement());
+    for said in [
+        "Warning: measured elsewhere as slower: if a program copies data to a GPU",
+        "https://github.com/JustVugg/colibri/issues/82",
+        "Measured elsewhere as faster: interleaving the index for most threads",
+        "First divide the reads into part1 to part4",
+        "    numactl --physcpubind=8-15,40-47 --membind=1 -- bwa <2> &\n",
+        "Slurm, in a job with the options --nodes=1 --exclusive --mem=0 --ntasks=4 --cpus-per-task=16 --hint=multithread:",
+        "--cpu-bind=mask_cpu:0xff000000ff00 --mem-bind=mask_mem:0x2 bwa <2> &\n",
+        "    systemd-run --scope -p AllowedCPUs=24-31,56-63 -p AllowedMemoryNodes=3 -- bwa <4> &\n    wait\n",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert_eq!(text.matches("\n    wait\n").count(), 3);
+}
+
 #[test]
 fn the_page_says_what_was_found() {
-    let page = render_page(&case(), &advice("4xbind"), &points());
+    let page = render_page(&case(), &advice("4xbind"), &placement(), &points());
     assert_html_is_nested(&page);
     for said in [
         "Run it with --strategy 4xbind: 1.90x the plain run",
@@ -65,6 +108,7 @@ fn the_page_says_what_was_found() {
         "134 (131 to 137)",
         "150 ns<br>3.04 GB/s",
         "3 trials, 12.0 s of 20.0 s allowed",
+        "--membind=1 -- bwa &lt;2&gt; &amp;",
     ] {
         assert!(page.contains(said), "{said}");
     }
@@ -77,7 +121,7 @@ fn the_page_says_what_was_found() {
 
 #[test]
 fn to_do_nothing_is_an_answer() {
-    let page = render_page(&case(), &advice("default"), &points());
+    let page = render_page(&case(), &advice("default"), &placement(), &points());
     assert_html_is_nested(&page);
     assert!(page.contains("Do nothing: the plain run is the fastest of those tried.") && page.contains("no gain"));
     let untold = RunPrediction { seconds: f64::NAN, low: f64::NAN, high: f64::NAN };
@@ -85,7 +129,7 @@ fn to_do_nothing_is_an_answer() {
     unknown.considered =
         vec![ConsideredStrategy { predicted: untold, measured: vec![], ..unknown.considered[2].clone() }];
     unknown.refused.clear();
-    let page = render_page(&case(), &unknown, &points());
+    let page = render_page(&case(), &unknown, &placement(), &points());
     assert_html_is_nested(&page);
     assert!(page.contains("the model predicts that the plain run is the fastest."));
 }
@@ -94,7 +138,7 @@ fn to_do_nothing_is_an_answer() {
 fn a_browser_shows_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("advice.html");
-    std::fs::write(&page, render_page(&case(), &advice("4xbind"), &points())).expect("a page");
+    std::fs::write(&page, render_page(&case(), &advice("4xbind"), &placement(), &points())).expect("a page");
     let url = format!("file://{}", page.display());
     if let Some(seen) = run_chromium(folder.path(), &["--dump-dom"], &url) {
         assert!(seen.contains("How long each strategy takes") && seen.contains("</html>"), "{seen}");

@@ -272,4 +272,14 @@ impl Topology {
     pub fn allowed_cpu_nodes(&self) -> IdSet {
         self.cpus.iter().filter(|cpu| self.allowed.cpus.contains(cpu.id)).map(|cpu| cpu.node).collect()
     }
+
+    /// This machine as a process sees it that may use only these nodes: their CPUs and their memory, as far as this
+    /// process may use them.
+    pub fn restricted_to_nodes(&self, nodes: &IdSet) -> Topology {
+        let mut restricted = self.clone();
+        let of_nodes: IdSet = self.cpus.iter().filter(|cpu| nodes.contains(cpu.node)).map(|cpu| cpu.id).collect();
+        restricted.allowed.cpus = self.allowed.cpus.intersection(&of_nodes);
+        restricted.allowed.nodes = self.allowed.nodes.intersection(nodes);
+        restricted
+    }
 }

@@ -24,8 +24,8 @@ fn profile(description: &str) -> MachineProfile {
 fn a_profile_becomes_a_machine() {
     let machine = MachineModel::from_profile(&profile("2 nodes x 8 cores, 64 GiB")).unwrap();
     assert_eq!(machine.name, "model");
-    let node = NodeModel { cores: 8, threads: 8, memory_bytes: machine.nodes[0].memory_bytes };
-    assert_eq!(machine.nodes, [node; 2]);
+    let node = NodeModel { id: 0, cores: 8, threads: 8, memory_bytes: machine.nodes[0].memory_bytes };
+    assert_eq!(machine.nodes, [node, NodeModel { id: 1, ..node }]);
     assert!(node.memory_bytes > 30 << 30 && node.memory_bytes <= 64 << 30, "{}", node.memory_bytes);
     // The model that the probe measures: 100 ns, a fifth more on base pages, 96 GB/s by 8 threads; 1.6 times as far to
     // the other node.
