@@ -343,11 +343,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.dry_run {
         return args.print_forecast(job, reference);
     }
-    memory_limits::check_memory_budget(&job.resources, reference)?;
-    if let Some(panel) = &job.panel {
-        panel::check_panel_fits_memory(panel, &job.resources, reference)?;
-    }
-    why::check_memory_of_traces(&job, reference)?;
+    check_memory(&job, reference)?;
     let folder = OutputFolder::open_or_create(&args.out)?;
     let work = WorkFolder::open(&job.store.work_folder, args.resume)?;
     clean_up_folders_on_interruption(&job.store.work_folder, &folder);
@@ -394,6 +390,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     drop(undivided);
     done.map(drop)
+}
+
+/// Checks that the memory is sufficient for the call, its panel of normals and the traces of `--why`. `reference` is the
+/// number of bases of the reference.
+fn check_memory(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
+    memory_limits::check_memory_budget(&job.resources, reference)?;
+    if let Some(panel) = &job.panel {
+        panel::check_panel_fits_memory(panel, &job.resources, reference)?;
+    }
+    why::check_memory_of_traces(job, reference)?;
+    Ok(())
 }
 
 /// Folder and options of the results of a distributed call.

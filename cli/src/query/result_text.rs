@@ -113,8 +113,7 @@ impl<W: Write> ResultWriter<W> {
         let (kmers, k) = (&chunk.kmers, self.k as usize);
         let format_task = |(): &mut (), task: usize| -> io::Result<Vec<u8>> {
             let mut text = Vec::new();
-            for number in task * KMERS_PER_TASK..kmers.len().min((task + 1) * KMERS_PER_TASK) {
-                let kmer = &kmers[number];
+            for (number, kmer) in kmers.iter().enumerate().skip(task * KMERS_PER_TASK).take(KMERS_PER_TASK) {
                 let sequence = batch.read(kmer.sequence);
                 text.extend_from_slice(sequence.name);
                 write!(text, "\t{}\t", kmer.start + 1)?;
