@@ -1,4 +1,4 @@
-//! What a reader must know about the numbers of a comparison of machines.
+//! Notes on the numbers of a comparison of machines.
 
 use super::machine_comparison::MachineComparison;
 use super::rates::MACHINE_OF_MEASURED_RATES;

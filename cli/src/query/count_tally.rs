@@ -100,7 +100,9 @@ mod tests {
     fn medians_and_shares_are_those_of_all_counts() {
         let mut tally = CountTally::default();
         assert_eq!((tally.median(), tally.share_found()), (None, None));
-        let count = |i: u64| ((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % 90 / 2 * u32::from(!i.is_multiple_of(3));
+        let count = |i: u64| {
+            ((i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % 90 / 2 * u32::from(!i.is_multiple_of(3))
+        };
         for num_kmers in [1, 2, 3, 10, 65_535, 65_536, 65_537, 200_000, 200_001] {
             let counts: Vec<u32> = (0..num_kmers).map(count).collect();
             tally.clear();

@@ -87,7 +87,7 @@ fn number_cells(cells: &[String]) -> String {
     cells.iter().map(|cell| format!(r#"<td class="n">{}</td>"#, escape_html(cell))).collect()
 }
 
-/// What a chart shows: title, caption, value of a machine, format of the value.
+/// Title and caption of a chart, value of a machine, format of the value.
 type Chart = (&'static str, &'static str, fn(&Machine, &CallCost) -> Option<f64>, fn(f64) -> String);
 
 const CHARTS: [Chart; 6] = [
