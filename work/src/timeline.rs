@@ -281,8 +281,8 @@ mod tests {
         fs::write(&path, "").unwrap();
         let recorder = TimelineRecorder::start(Some(PowerLog::open(&path).unwrap()));
         recorder.record_unit_start("one");
-        let busy_until = Instant::now() + Duration::from_millis(200);
-        while Instant::now() < busy_until {
+        let start_cpu_s = measure_process_cost().cpu_s;
+        while measure_process_cost().cpu_s < start_cpu_s + 0.15 {
             std::hint::spin_loop();
         }
         recorder.record_unit_start("two");
