@@ -231,9 +231,9 @@ pub(crate) struct Args {
     /// Plan a distributed call instead of calling: write its plan to this run store, a folder, s3://bucket/prefix or
     /// gs://bucket/prefix. `genuma step` then does its tasks on any machine that can access the run store. --maf,
     /// --bedpe, --json, --known-info and --signatures are then given to `genuma step STORE finish`. Not with several
-    /// --tumor, nor with --why, --work, --scratch, --resume, --gpu, --fpga, --counters, --power-log, --dry-run. --threads and
-    /// --memory are those of one task: 4 threads (all CPUs if there are fewer) and 16G unless given. --force and
-    /// --strict then apply only to the checks of the inputs; give them to `finish` again
+    /// --tumor, nor with --why, --work, --scratch, --resume, --gpu, --fpga, --counters, --power-log, --dry-run.
+    /// --threads and --memory are those of one task: 4 threads (all CPUs if there are fewer) and 16G unless given.
+    /// --force and --strict then apply only to the checks of the inputs; give them to `finish` again
     #[arg(long, value_name = "STORE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "fpga", "maf", "bedpe", "json", "signatures", "known_info"], help_heading = "Distributed call")]
     plan: Option<String>,
     /// Number of shards of the reads; each is read by a task of its own. A shard consists of lanes, or of slices of

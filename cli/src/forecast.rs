@@ -11,6 +11,7 @@ pub(crate) mod steps;
 pub(crate) mod cost;
 pub(crate) mod machine_table;
 pub(crate) mod machine_comparison;
+mod text_table;
 pub(crate) mod text;
 mod comparison_notes;
 mod comparison_page;

@@ -10,9 +10,8 @@ use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use super::comparison_notes::comparison_notes;
 use super::comparison_page;
 use super::machine_comparison::{CallOnMachine, MachineComparison};
-use crate::report::markup::{
-    format_duration, format_energy, format_three_digits, format_with_si_prefix, group_thousands,
-};
+use super::text_table::format_text_table;
+use crate::report::markup::{format_duration, format_three_digits, format_with_si_prefix, group_thousands};
 use crate::{json_file, logging};
 
 /// Prints a comparison, and writes it to the files that are given.
@@ -47,20 +46,10 @@ fn render_comparison(comparison: &MachineComparison) -> String {
     let mut text = format!("tumour {tumour}bp, normal {normal}bp\n\n");
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     rows.extend(comparison.machines.iter().filter_map(table_row));
-    let widths: Vec<usize> =
-        (0..COLUMNS.len()).map(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0)).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
-            0 => format!("{cell:<width$}"),
-            _ => format!("  {cell:>width$}"),
-        });
-        text += cells.collect::<String>().trim_end();
-        text.push('\n');
-    }
+    text += &format_text_table(&rows);
     text.push('\n');
-    for CallOnMachine { machine, forecast, .. } in comparison.machines.iter().filter(|one| one.cost.is_none()) {
-        let why = forecast.refused.as_deref().unwrap_or("a unit needs more memory than the machine has");
-        let _ = writeln!(text, "{}: does not fit: {why}", machine.name);
+    for compared in comparison.machines.iter().filter(|one| one.cost.is_none()) {
+        let _ = writeln!(text, "{}: does not fit: {}", compared.machine.name, compared.why_it_does_not_fit());
     }
     comparison_notes(comparison).iter().for_each(|note| text += &format!("{note}\n"));
     text
@@ -76,7 +65,7 @@ fn table_row(compared: &CallOnMachine) -> Option<[String; 7]> {
         format!("{machines}{}", compared.machine.name),
         format_duration(cost.wall_s),
         format_duration(cost.cpu_s),
-        format_energy(cost.energy_kwh * 3.6e6) + if cost.energy_is_estimated { "*" } else { "" },
+        cost.energy_text(),
         group_thousands(cost.calls),
         money(cost.cost_per_call),
         money(cost.total_cost),

@@ -8,6 +8,7 @@ use super::cost::parse_non_negative_number;
 use super::machine_table::Machine;
 use super::model::{CallForecast, ForecastInput};
 use super::rates::MEASURED_RATES;
+use crate::report::markup::format_energy;
 
 /// Hours of a year, with leap years.
 const HOURS_PER_YEAR: f64 = 8766.0;
@@ -88,6 +89,20 @@ pub(crate) struct CallCost {
     pub(crate) cost_per_call: Option<f64>,
 }
 
+impl CallOnMachine {
+    /// Why the call does not fit, if it does not.
+    pub(super) fn why_it_does_not_fit(&self) -> &str {
+        self.forecast.refused.as_deref().unwrap_or("a unit needs more memory than the machine has")
+    }
+}
+
+impl CallCost {
+    /// Formats the energy of a call; an asterisk marks an estimate.
+    pub(super) fn energy_text(&self) -> String {
+        format_energy(self.energy_kwh * 3.6e6) + if self.energy_is_estimated { "*" } else { "" }
+    }
+}
+
 impl MachineComparison {
     /// Forecasts a call with this input on each machine. The resources of `input` are not used.
     pub(crate) fn compare_machines(
@@ -150,11 +165,12 @@ fn call_cost(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::forecast::model::tests::human_genome_input;
 
-    fn machine(name: &str) -> Machine {
+    /// A machine on which a human genome at 30x/30x can be called.
+    pub(in crate::forecast) fn machine(name: &str) -> Machine {
         Machine {
             name: name.to_owned(),
             threads: 16,

@@ -10,6 +10,7 @@ use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
 use super::rate_source::RateSource;
 use super::rates::MACHINE_OF_MEASURED_RATES;
+use super::text_table::format_text_table;
 use crate::report::markup::{format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
 use crate::{gpu, json_file, logging, size_format};
 
@@ -131,15 +132,5 @@ fn render_units(plan: &ForecastWithCost) -> String {
     }
     let ([read, written], peak) = (forecast.total_read_and_written_bytes(), forecast.peak_memory_bytes());
     rows.push(row("all", [forecast.total_cpu_s(), forecast.total_wall_s()], [peak, read, written]));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..6).map(width).collect();
-    let line = |row: &[String; 6]| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(i, (cell, &width))| match i {
-            0 => format!("{cell:<width$}"),
-            _ => format!("  {cell:>width$}"),
-        });
-        cells.collect::<String>() + "\n"
-    };
-    rows.iter().map(line).collect()
+    format_text_table(&rows)
 }

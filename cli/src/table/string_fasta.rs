@@ -9,8 +9,8 @@ use genuma_dictionary::Dictionary;
 /// Field of the headers that gives the kind of the sequences. They are no unitigs: they continue at branches.
 const STRING_KIND_FIELD: &str = "tp:Z:simplitig";
 
-/// Writes all strings of the dictionary of the file `path`, numbered from 0. `samples` has the numbers of the samples whose counts are summed for the fields
-/// KC and km; `None` leaves these fields out.
+/// Writes all strings of the dictionary of the file `path`, numbered from 0. `samples` has the numbers of the samples
+/// whose counts are summed for the fields KC and km; `None` leaves these fields out.
 ///
 /// # Errors
 /// The output cannot be written, or the dictionary is damaged.

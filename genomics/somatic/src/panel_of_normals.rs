@@ -1,6 +1,6 @@
-//! Panel of normals: a k-mer table or dictionary with the number of normals that have each k-mer. A tumour k-mer that the matched
-//! normal lacks but other normals have does not come from a somatic change. It comes from a library artefact, or from a
-//! germline variant that the reads of the matched normal miss.
+//! Panel of normals: a k-mer table or dictionary with the number of normals that have each k-mer. A tumour k-mer that
+//! the matched normal lacks but other normals have does not come from a somatic change. It comes from a library
+//! artefact, or from a germline variant that the reads of the matched normal miss.
 //!
 //! All candidate k-mers are looked up at once after counting. None is removed then, because groups and contigs are
 //! better with all of their reads. A change is filtered after assembly, when its contig shows which k-mers belong to

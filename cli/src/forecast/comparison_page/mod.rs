@@ -58,14 +58,13 @@ fn format_money(amount: Option<f64>) -> String {
 
 fn cost_rows(comparison: &MachineComparison) -> String {
     let mut html = String::new();
-    for CallOnMachine { machine, forecast, cost } in &comparison.machines {
-        let name = escape_html(&machine.name);
-        let Some(cost) = cost else {
-            let why = forecast.refused.as_deref().unwrap_or("a unit needs more memory than the machine has");
+    for compared in &comparison.machines {
+        let name = escape_html(&compared.machine.name);
+        let Some(cost) = &compared.cost else {
             let _ = write!(
                 html,
                 r#"<tr><th scope="row">{name}</th><td colspan="7">does not fit: {}</td></tr>"#,
-                escape_html(why)
+                escape_html(compared.why_it_does_not_fit())
             );
             continue;
         };
@@ -73,7 +72,7 @@ fn cost_rows(comparison: &MachineComparison) -> String {
             group_thousands(cost.num_machines),
             format_duration(cost.wall_s),
             format_duration(cost.cpu_s),
-            format_energy(cost.energy_kwh * 3.6e6) + if cost.energy_is_estimated { "*" } else { "" },
+            cost.energy_text(),
             group_thousands(cost.calls),
             format_money(cost.cost_per_call),
             format_money(cost.total_cost),

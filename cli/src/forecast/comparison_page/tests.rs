@@ -1,21 +1,11 @@
 use super::*;
 use crate::forecast::machine_comparison::MachineComparisonOptions;
+use crate::forecast::machine_comparison::tests::machine;
 use crate::forecast::model::tests::human_genome_input;
 use crate::report::testing::assert_html_is_nested;
 
-fn machine(name: &str, memory: u64) -> Machine {
-    Machine {
-        name: name.to_owned(),
-        threads: 16,
-        memory,
-        scratch: 1 << 40,
-        cpu_time: 1.0,
-        disk_mb_per_s: None,
-        watts: Some(200.0),
-        price: Some(5000.0),
-        price_per_hour: None,
-        source: "a <b>shop</b>".to_owned(),
-    }
+fn small() -> Machine {
+    Machine { memory: 1 << 30, ..machine("small") }
 }
 
 fn page(machines: Vec<Machine>) -> String {
@@ -25,9 +15,9 @@ fn page(machines: Vec<Machine>) -> String {
 
 #[test]
 fn machines_are_rows_and_bars() {
-    let slow = Machine { cpu_time: 2.0, price: Some(2500.0), watts: None, ..machine("half price", 64 << 30) };
-    let rented = Machine { price: None, price_per_hour: Some(1.5), ..machine("cloud", 64 << 30) };
-    let html = page(vec![machine("a & b", 64 << 30), slow, rented, machine("small", 1 << 30)]);
+    let slow = Machine { cpu_time: 2.0, price: Some(2500.0), watts: None, ..machine("half price") };
+    let rented = Machine { price: None, price_per_hour: Some(1.5), ..machine("cloud") };
+    let html = page(vec![Machine { source: "a <b>shop</b>".to_owned(), ..machine("a & b") }, slow, rented, small()]);
     assert_html_is_nested(&html);
     assert_eq!(html.matches("<figure>").count(), CHARTS.len());
     assert!(html.contains("a &amp; b") && html.contains("a &lt;b&gt;shop&lt;/b&gt;") && !html.contains("<b>shop"));
@@ -39,10 +29,10 @@ fn machines_are_rows_and_bars() {
 
 #[test]
 fn a_page_without_prices_or_fitting_machines_is_complete() {
-    let html = page(vec![Machine { price: None, ..machine("x", 64 << 30) }]);
+    let html = page(vec![Machine { price: None, ..machine("x") }]);
     assert_html_is_nested(&html);
     assert_eq!(html.matches("<figure>").count(), 3);
-    let html = page(vec![machine("small", 1 << 30)]);
+    let html = page(vec![small()]);
     assert_html_is_nested(&html);
     assert_eq!(html.matches("<figure>").count(), 0);
 }
