@@ -355,7 +355,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     });
     let done = outputs.and_then(|outputs| {
         let watched = CallWatcher::start(counting, power_log);
-        let mut finished = job.run_call(&watched)?;
+        let mut finished = run_units(&job, &watched, args.blocking_warning_rule())?;
         gpu::log_kmers_counted_by_devices(&job.resources.devices);
         fpga::log_scattered_batches(&job.resources.devices);
         input_files.check_files_unchanged()?;
@@ -390,6 +390,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     drop(undivided);
     done.map(drop)
+}
+
+/// Runs the units of a call.
+///
+/// # Errors
+/// A unit fails, or a sample is so shallow that `rule` does not accept it. That is known after counting: with a shallow
+/// normal the tumour has so many candidate k-mers that assembling them takes very long.
+fn run_units(job: &CallJob, watched: &CallWatcher, rule: BlockingWarningRule) -> anyhow::Result<FinishedCall> {
+    let counted = job.count_samples(watched)?;
+    blocking_warnings::check_no_blocking_warnings(&counted.find_shallow_samples(job), rule)?;
+    Ok(job.call_counted_samples(counted, watched)?)
 }
 
 /// Checks that the memory is sufficient for the call, its panel of normals and the traces of `--why`. `reference` is the

@@ -145,6 +145,9 @@ fn shallow_samples_withhold_the_results() {
         ["--genome-length", "200000", "--contigs", "1", "--seed", "32", "--snvs", "20", "--indels", "0", "--svs", "0"];
     let depths = |tumour, normal| ["--depth-tumor", tumour, "--depth-normal", normal];
     let shallow = Data::simulate("shallow", &[&size[..], &depths("3", "2")].concat());
+    // Already after counting, before the units that take longest.
+    let ended = run(shallow.call(&scratch("shallow-early")));
+    assert!(ended.stderr.contains("count begins") && !ended.stderr.contains("assemble begins"), "{}", ended.stderr);
     assert_withheld(&shallow, &scratch("shallow-calls"), "shallow_sample", "results are withheld below 4");
     let little = Data::simulate("little", &[&size[..], &depths("30", "7")].concat());
     let out = scratch("little-calls");

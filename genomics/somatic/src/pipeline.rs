@@ -28,6 +28,7 @@ use crate::panel_of_normals::{PanelHitCounts, PanelOfNormals};
 use crate::provenance::Provenance;
 use crate::read_passes::{ReadPasses, ReadSource};
 use crate::recruit::{PairCountsByRecruitingKmer, RecruitingKmerIndex, RecruitingKmers};
+use crate::result_warnings::{ResultWarning, SampleDepths, find_samples_below_min_depth};
 use crate::sample_names::SampleNames;
 use crate::target_depth::TargetsOption;
 use crate::unit_results::{AssembleUnitResult, PlaceUnitInputs, PlaceUnitResult};
@@ -66,6 +67,27 @@ pub struct CallJob {
     pub gff: Option<GeneFile>,
     /// Command line and input files, which are written to the results.
     pub provenance: Provenance,
+}
+
+/// The counted k-mers of all samples of a call, from which the call continues.
+pub struct CountedSamples {
+    counts: CountingResult,
+    costs: Vec<UnitCost>,
+    /// Number of bases of the reference that are A, C, G or T; `None` without a reference.
+    genome_bases: Option<u64>,
+    targets: Option<Targets>,
+    tracer: Option<VariantTracer>,
+}
+
+impl CountedSamples {
+    /// Returns a warning for each sample of `job` that is too shallow. The finished call has it too; here it is known
+    /// before the units that take longest.
+    pub fn find_shallow_samples(&self, job: &CallJob) -> Vec<ResultWarning> {
+        let CountingResult { spectra, bases, target_depths, .. } = &self.counts;
+        let targets = target_depths.as_ref().zip(self.targets.as_ref());
+        let depths = SampleDepths { spectra, bases, reference_bases: self.genome_bases, targets };
+        find_samples_below_min_depth(&job.samples, &depths)
+    }
 }
 
 impl CallJob {
@@ -109,19 +131,44 @@ impl CallJob {
 
     /// Runs all units of the call, from reads to events; units with a stored result are not run again. Reports progress
     /// to `watch`.
+    ///
+    /// # Errors
+    /// As for the two methods that it consists of.
     pub fn run_call(&self, watch: &dyn ProgressListener) -> Result<FinishedCall, Error> {
-        let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
+        self.call_counted_samples(self.count_samples(watch)?, watch)
+    }
+
+    /// Runs the first unit of the call: counts the k-mers of all samples and selects candidate k-mers.
+    ///
+    /// # Errors
+    /// An input cannot be read, or the result cannot be stored.
+    pub fn count_samples(&self, watch: &dyn ProgressListener) -> Result<CountedSamples, Error> {
+        let mut costs = Vec::new();
         let genome = self.read_reference()?;
         let genome_bases = genome.as_ref().map(count_acgt_bases);
-        let mut tracer = genome
+        let tracer = genome
             .as_ref()
             .and_then(|genome| VariantTracer::for_variants(&self.traced_variants, genome, self.params.k));
         let targets = self.targets.as_ref().zip(genome.as_ref());
         let targets = targets.map(|(option, genome)| option.read_targets(genome)).transpose()?;
         drop(genome);
-        let mut counts =
+        let counts =
             self.store.run_or_load_unit("count", &mut costs, || self.count(genome_bases, targets.as_ref(), watch))?;
         count::remove_partition_units(&self.store);
+        Ok(CountedSamples { counts, costs, genome_bases, targets, tracer })
+    }
+
+    /// Runs the units after counting.
+    ///
+    /// # Errors
+    /// An input or a stored result cannot be read, or a result cannot be stored.
+    pub fn call_counted_samples(
+        &self,
+        counted: CountedSamples,
+        watch: &dyn ProgressListener,
+    ) -> Result<FinishedCall, Error> {
+        let CountedSamples { mut counts, mut costs, targets, mut tracer, .. } = counted;
+        let mut ledger = Ledger::default();
         let copy = counts.packed_reads.take().map_or(Ok(None), |copied| self.open_packed_reads(copied))?;
         let passes = self.read_passes(copy.as_ref());
         ledger.append_lines(&counts.ledger);

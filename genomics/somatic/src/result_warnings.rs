@@ -2,6 +2,7 @@
 //! withhold the results unless the user requests them.
 
 use genuma_pair::identity::{IdentityResult, Relation};
+use genuma_reads::targets::Targets;
 use genuma_reads::{INCOMPLETE_READ_KINDS, NORMAL_SAMPLE, TUMOUR_SAMPLE};
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use crate::ledger::{
     SHALLOW_NORMAL_LEDGER_LINE, TOO_MANY_VARIANTS_LEDGER_LINE, TUMOUR_ONLY_CONTIGS_LEDGER_LINE,
     UNPLACED_NORMAL_SEQUENCE_LEDGER_LINE,
 };
+use crate::sample_names::SampleNames;
+use crate::target_depth::TargetDepths;
 use crate::tumour_alleles::OwnAlleleRootCounts;
 
 /// Topic of a warning: what is wrong with the inputs. Its name is in `summary.json` and in the VCF header.
@@ -140,12 +143,12 @@ fn find_incomplete_reads(ledger: &Ledger) -> Vec<ResultWarning> {
     ledger.lines.iter().filter(|line| line.skipped).filter_map(warn).collect()
 }
 
-/// Returns a warning for each sample with too few reads for most variants, and one if k-mers of the tumour were skipped
-/// because the normal covers too little. The results are withheld if a sample has hardly any reads.
-fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
-    let first = usize::from(!finished.samples.has_normal());
-    let depths = (first..finished.spectra.len()).map(|sample| (sample, max_depth_estimate(finished, sample)));
-    let mut warnings: Vec<ResultWarning> = depths
+/// Returns a warning for each sample with too few reads for most variants. The results are withheld if a sample has
+/// hardly any reads.
+pub(crate) fn find_samples_below_min_depth(samples: &SampleNames, depths: &SampleDepths<'_>) -> Vec<ResultWarning> {
+    let first = usize::from(!samples.has_normal());
+    (first..depths.spectra.len())
+        .map(|sample| (sample, depths.max_depth_estimate(sample)))
         .filter(|(_, depth)| *depth < MIN_DEPTH)
         .map(|(sample, depth)| ResultWarning {
             topic: WarningTopic::ShallowSample,
@@ -154,10 +157,23 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
                 "the {} has a depth of about {depth:.1}, below the minimum of {MIN_DEPTH} (results are withheld below \
                  {MIN_MEANINGFUL_DEPTH}): heterozygous variants often have no read or one, and are missed. Check that \
                  all of its files were given, or sequence it deeper",
-                finished.samples.name_in_messages(sample)
+                samples.name_in_messages(sample)
             ),
         })
-        .collect();
+        .collect()
+}
+
+/// Returns a warning for each sample below the minimum depth, and one if k-mers of the tumour were skipped because the
+/// normal covers too little.
+fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
+    let reference_bases: usize = finished.genome.contigs.iter().map(|contig| contig.seq.len()).sum();
+    let depths = SampleDepths {
+        spectra: &finished.spectra,
+        bases: &finished.bases,
+        reference_bases: finished.on_reference.then_some(reference_bases as u64),
+        targets: finished.targets.as_ref().map(|targets| (&targets.depths, &targets.targets)),
+    };
+    let mut warnings = find_samples_below_min_depth(&finished.samples, &depths);
     let skipped = finished.ledger.sum_counts_of_description(SHALLOW_NORMAL_LEDGER_LINE);
     if skipped > 0 {
         let message = format!(
@@ -170,17 +186,28 @@ fn find_shallow_samples(finished: &FinishedCall) -> Vec<ResultWarning> {
     warnings
 }
 
-/// The largest of the estimates of a sample's depth, so that only samples that are shallow by all estimates count as
-/// shallow: bases divided by the length of the reference, which is too low for targeted assays; the multiplicity that half
-/// of the k-mer occurrences exceed, which is too low for reads with many errors; and the depth on the targets.
-fn max_depth_estimate(finished: &FinishedCall, sample: usize) -> f64 {
-    let genome: usize = finished.genome.contigs.iter().map(|contig| contig.seq.len()).sum();
-    let on_genome = match finished.on_reference {
-        true => finished.bases[sample] as f64 / genome.max(1) as f64,
-        false => 0.0,
-    };
-    let on_target = finished.targets.as_ref().map_or(0.0, |targets| targets.median_kmer_depth_in_targets(sample));
-    on_genome.max(median_multiplicity(&finished.spectra[sample])).max(on_target)
+/// What the depths of the samples are estimated from.
+pub(crate) struct SampleDepths<'a> {
+    /// k-mer spectrum of each sample.
+    pub(crate) spectra: &'a [Vec<u64>],
+    /// Number of bases of each sample.
+    pub(crate) bases: &'a [u64],
+    /// Number of bases of the reference; `None` without a reference.
+    pub(crate) reference_bases: Option<u64>,
+    /// Targets with their depths; `None` without targets.
+    pub(crate) targets: Option<(&'a TargetDepths, &'a Targets)>,
+}
+
+impl SampleDepths<'_> {
+    /// The largest of the estimates of a sample's depth, so that only samples that are shallow by all estimates count as
+    /// shallow: bases divided by the length of the reference, which is too low for targeted assays; the multiplicity
+    /// that half of the k-mer occurrences exceed, which is too low for reads with many errors; and the k-mer depth on the
+    /// targets.
+    fn max_depth_estimate(&self, sample: usize) -> f64 {
+        let on_reference = self.reference_bases.map_or(0.0, |bases| self.bases[sample] as f64 / bases.max(1) as f64);
+        let on_targets = self.targets.map_or(0.0, |(depths, targets)| depths.median_kmer_depth(targets, sample));
+        on_reference.max(median_multiplicity(&self.spectra[sample])).max(on_targets)
+    }
 }
 
 /// The multiplicity that half of the k-mer occurrences of a spectrum exceed; 0 for an empty spectrum.

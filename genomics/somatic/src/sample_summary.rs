@@ -153,7 +153,7 @@ impl SampleSummary {
         let copies = pair.as_ref().map_or(0.0, |pair| pair.duplicate_share[usize::from(TUMOUR_SAMPLE)]);
         let sample = usize::from(TUMOUR_SAMPLE) + tumour;
         let depth = match targets {
-            Some((finished, _)) => finished.median_kmer_depth_in_targets(sample),
+            Some((finished, _)) => finished.depths.median_kmer_depth(&finished.targets, sample),
             None => KmerDepths::estimate_depths_from_spectra(&counts.spectra).kmer.get(sample).copied().unwrap_or(0.0),
         };
         let conditions = LengthChangeDetectionConditions {

@@ -346,6 +346,11 @@ impl TargetDepths {
         self.assessed(targets).map(callable).fold(0.0, |sum, bases| sum + bases).round() as u64
     }
 
+    /// Median k-mer depth of a sample over the bases of the targets with a known depth.
+    pub(crate) fn median_kmer_depth(&self, targets: &Targets, sample: usize) -> f64 {
+        self.median_depth(targets, sample) / self.base_per_kmer_depth.get(sample).copied().unwrap_or(1.0)
+    }
+
     /// Median base depth of a sample over the bases of the targets with a known depth.
     pub(crate) fn median_depth(&self, targets: &Targets, sample: usize) -> f64 {
         let mut depths: Vec<(f64, f64)> =
@@ -484,12 +489,6 @@ impl TargetsWithDepths {
             samples: (0..num_samples).map(|sample| depths.summarise_target_depths(&targets, sample)).collect(),
         };
         TargetsWithDepths { targets, depths, summary }
-    }
-
-    /// Median k-mer depth of a sample over the bases of the targets with a known depth.
-    pub(crate) fn median_kmer_depth_in_targets(&self, sample: usize) -> f64 {
-        self.depths.median_depth(&self.targets, sample)
-            / self.depths.base_per_kmer_depth.get(sample).copied().unwrap_or(1.0)
     }
 }
 
