@@ -81,7 +81,8 @@ pub struct CountedSamples {
 
 impl CountedSamples {
     /// Returns a warning for each sample of `job` that is too shallow. The finished call has it too; here it is known
-    /// before the units that take longest.
+    /// before the units that take longest. Ambiguous bases of the reference are not counted here, so that a sample with
+    /// a depth just below a limit may have the warning at the end only.
     pub fn find_shallow_samples(&self, job: &CallJob) -> Vec<ResultWarning> {
         let CountingResult { spectra, bases, target_depths, .. } = &self.counts;
         let targets = target_depths.as_ref().zip(self.targets.as_ref());
