@@ -319,7 +319,7 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
         let _ = write!(info, ";PANEL={normals}");
     }
     if let Some((name, place)) = &record.screen {
-        let _ = write!(info, ";SCREEN={name}:{place}");
+        let _ = write!(info, ";SCREEN={}:{place}", encode_sequence_name(name));
     }
     if !record.other_loci.best.is_empty() {
         let loci: Vec<String> = record.other_loci.best.iter().map(|locus| format_other_locus(locus, genome)).collect();
@@ -339,9 +339,14 @@ fn info_field(record: &VcfRecord, genome: &Reference, has_normal: bool) -> Strin
     info
 }
 
+/// Percent-encodes the name of a sequence for INFO.
+fn encode_sequence_name(name: &str) -> String {
+    percent_encode(name, &['%', ';', '=', ','])
+}
+
 /// Formats a range of the reference (0-based) with a strand: sequence:first-last:strand.
 fn format_stranded_range(chrom: usize, range: &Range<usize>, is_forward: bool, genome: &Reference) -> String {
-    let name = percent_encode(&genome.contigs[chrom].name, &['%', ';', '=', ',']);
+    let name = encode_sequence_name(&genome.contigs[chrom].name);
     format!("{name}:{}-{}:{}", range.start + 1, range.end, if is_forward { '+' } else { '-' })
 }
 

@@ -486,6 +486,16 @@ fn homology_is_spelled_where_both_ends_show_it() {
 }
 
 #[test]
+fn names_of_screened_sequences_are_percent_encoded() {
+    let genome = reference(&[("chr1", b"AAAACGTTTTTTTTCGGGGG")]);
+    let inserted = event(EventClass::Ins, [junction([(0, 4, L), (0, 5, R)], b"GATTACA", 0)]);
+    let mut records = build_vcf_records(&[inserted], &genome);
+    records[0].screen = Some(("HPV;16,type=a".to_owned(), 812));
+    let line = format_vcf_record(&records[0], &genome, true);
+    assert!(line.contains(";SCREEN=HPV%3B16%2Ctype%3Da:812\t"), "{line}");
+}
+
+#[test]
 fn header_names_samples_as_mutect2_does() {
     let (genome, _) = rearranged();
     let samples = SampleNames::from_normal_and_tumour_names(Some("blood".to_owned()), [Some("met".to_owned()), None]);
