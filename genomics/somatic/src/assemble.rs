@@ -136,8 +136,21 @@ struct GroupReads<'a> {
 /// do not improve the consensus, and the run time at a repeat with thousands of copies would grow with the square of
 /// their number.
 const MAX_READS_PER_KMER: usize = 4096;
-/// Length in bp of a stretch of the contig, in which at most [`MAX_READS_PER_KMER`] reads may start.
+/// Length in bp of a stretch of the contig, in which only a limited number of reads may start
+/// ([`max_reads_starting_in_stretch`]).
 const READ_START_STRETCH_BP: i32 = 64;
+/// Maximum number of reads that may start in a stretch, for each read with the seed. Half of the reads with a 31-mer
+/// are expected to start in the same 64 bp if reads have 150 bp and random positions, and all of them in an amplicon.
+/// More reads come from other copies of a repeat.
+const MAX_READS_STARTING_PER_SEED_READ: usize = 2;
+/// A limit below this number is raised to it, because numbers of reads vary much at low depth.
+const MIN_LIMIT_OF_STARTING_READS: usize = 64;
+
+/// Maximum number of stacked reads that start in the same stretch of [`READ_START_STRETCH_BP`], if `seed_reads` reads
+/// have the seed.
+fn max_reads_starting_in_stretch(seed_reads: usize) -> usize {
+    (MAX_READS_STARTING_PER_SEED_READ * seed_reads).clamp(MIN_LIMIT_OF_STARTING_READS, MAX_READS_PER_KMER)
+}
 
 /// Maximum number of reads of a tandem repeat with its flanks that are compared with the consensus. Chosen: hardly ever
 /// all of them have an error there.
@@ -382,9 +395,10 @@ impl GroupReads<'_> {
         let span = self.reads_by_kmer[seed as usize].1.span as i32;
         anchors.insert(seed, KmerAnchor { start: 0, span, forward: true });
         let mut stacked: Vec<(u32, ContigRead)> = Vec::new();
-        // Number of reads that begin in each stretch of the contig. Without a limit all copies of a repeat would be
-        // stacked side by side.
-        let (mut begun_by_stretch, mut skipped): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
+        // Number of reads that start in each stretch of the contig. Without a limit all copies of a repeat would be
+        // stacked on each other, again for each seed, although reads of other copies are left out of the consensus.
+        let max_starting = max_reads_starting_in_stretch(self.reads_with_kmer(seed).len());
+        let (mut starting_by_stretch, mut skipped): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
         let mut next = 0;
         while next < anchors.kmer_queue.len() {
             for &i in self.reads_with_kmer(anchors.kmer_queue[next]) {
@@ -394,10 +408,10 @@ impl GroupReads<'_> {
                 let member = &self.members[i as usize];
                 let Some(placement) = self.place_read_by_votes(member, anchors) else { continue };
                 anchors.is_stacked[i as usize] = true;
-                let begun_by_stretch =
-                    begun_by_stretch.entry(placement.start.div_euclid(READ_START_STRETCH_BP)).or_default();
-                *begun_by_stretch += 1;
-                if *begun_by_stretch > MAX_READS_PER_KMER {
+                let starting_by_stretch =
+                    starting_by_stretch.entry(placement.start.div_euclid(READ_START_STRETCH_BP)).or_default();
+                *starting_by_stretch += 1;
+                if *starting_by_stretch > max_starting {
                     skipped.push(i);
                     continue;
                 }

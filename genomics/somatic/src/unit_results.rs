@@ -57,7 +57,7 @@ impl AssembleUnitResult {
         );
         ledger.append_skipped_line(
             "assemble",
-            "reads not stacked because 4,096 others have the same k-mer or begin nearby",
+            "reads not stacked because too many others have the same k-mer or start nearby",
             deep,
         );
         ledger.append_produced_line("assemble", "contigs", contigs.len() as u64);

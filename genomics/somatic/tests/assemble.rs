@@ -286,6 +286,33 @@ fn a_place_of_great_depth_is_one_contig() {
     assert!(matches!(&places[..], [Some((0, range))] if range.contains(&440) && range.contains(&560)));
 }
 
+/// Diverged copies of a repeat of which the normal has only an older form, as where a shallow normal has no read. Reads
+/// of all copies share candidate k-mers.
+#[test]
+fn copies_of_a_repeat_are_not_all_stacked_for_each_seed() {
+    let mut rng = Rng(41);
+    let older = rng.sequence(1500);
+    let mut diverged = |sequence: &[u8]| -> Vec<u8> {
+        sequence.iter().map(|&base| if rng.within(0..30) == 0 { rng.another(base) } else { base }).collect()
+    };
+    let repeat = diverged(&older);
+    let copies: Vec<Vec<u8>> = (0..40).map(|_| diverged(&repeat)).collect();
+    let tissue = Tissue {
+        tumour: &copies.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        normal: &[&older],
+        depth: 20,
+        error: 0.0,
+        seed: 42,
+    };
+    let (labelled, interesting) = tissue.labelled();
+    let all: Vec<u32> = (0..labelled.len() as u32).collect();
+    let AssembledContigs { contigs, skipped_reads, .. } = assemble_group(&all, &labelled, &interesting.parting);
+    assert!(skipped_reads > 0);
+    let found: std::collections::BTreeSet<usize> =
+        checked(contigs, &labelled, &tissue).iter().map(|c| place(c, tissue.tumour).unwrap().0).collect();
+    assert_eq!(found, (0..40).collect());
+}
+
 /// Overlapping parts of one sequence at several loci. Reads of all loci meet in the shared part.
 #[test]
 fn pieces_of_a_virus_in_several_places_keep_their_own_borders() {
