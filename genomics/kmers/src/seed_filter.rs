@@ -25,6 +25,8 @@ const BITS_PER_SET_BIT: usize = 5;
 
 /// Number of positions that are tested together, so that their filter words are prefetched in parallel.
 const SEEDS_PER_BATCH: usize = 32;
+/// Number of k-mers that are inserted together, for the same reason.
+const KMERS_PER_BATCH: usize = 8;
 
 /// Bloom filter of the seeds of a set of k-mers.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl SeedFilter {
         let mut words = num_words(MIN_BITS_PER_KMER);
         loop {
             let mut filter = Self { k, seed_bases, words: vec![0; words], shift: 64 - words.trailing_zeros() };
-            kmers.iter().for_each(|&kmer| filter.insert_kmer(kmer));
+            kmers.chunks(KMERS_PER_BATCH).for_each(|batch| filter.insert_kmers(batch));
             let set_bits: usize = filter.words.iter().map(|word| word.count_ones() as usize).sum();
             if set_bits * BITS_PER_SET_BIT <= words * 64 || words >= num_words(MAX_BITS_PER_KMER) {
                 return filter;
@@ -55,10 +57,18 @@ impl SeedFilter {
         }
     }
 
-    fn insert_kmer(&mut self, kmer: u64) {
-        let bases = kmer << (64 - 2 * self.k);
-        for at in 0..self.seeds_per_kmer() {
-            let hash = self.hash_seed(bases << (2 * at));
+    /// Inserts at most [`KMERS_PER_BATCH`] k-mers.
+    fn insert_kmers(&mut self, kmers: &[u64]) {
+        let mut hashes = [0; KMERS_PER_BATCH * MAX_SEEDS_PER_KMER as usize];
+        let seeds_per_kmer = self.seeds_per_kmer();
+        for (&kmer, hashes) in kmers.iter().zip(hashes.chunks_mut(seeds_per_kmer)) {
+            let bases = kmer << (64 - 2 * self.k);
+            for (at, hash) in hashes.iter_mut().enumerate() {
+                *hash = self.hash_seed(bases << (2 * at));
+                prefetch(&self.words[(*hash >> self.shift) as usize]);
+            }
+        }
+        for &hash in &hashes[..kmers.len() * seeds_per_kmer] {
             let (word, bits) = self.filter_position(hash);
             self.words[word] |= bits;
         }
