@@ -286,7 +286,7 @@ fn a_place_of_great_depth_is_one_contig() {
     assert!(matches!(&places[..], [Some((0, range))] if range.contains(&440) && range.contains(&560)));
 }
 
-/// Diverged copies of a repeat of which the normal has only an older form, as where a shallow normal has no read. Reads
+/// Diverged copies of a repeat. The normal has only an older form of it, as where a shallow normal has no read. Reads
 /// of all copies share candidate k-mers.
 #[test]
 fn copies_of_a_repeat_are_not_all_stacked_for_each_seed() {
