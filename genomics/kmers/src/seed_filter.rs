@@ -25,7 +25,7 @@ const BITS_PER_SET_BIT: usize = 5;
 
 /// Number of positions that are tested together, so that their filter words are prefetched in parallel.
 const SEEDS_PER_BATCH: usize = 32;
-/// Number of k-mers that are inserted together, for the same reason.
+/// Number of k-mers that are inserted together, so that the filter words of their seeds are prefetched in parallel.
 const KMERS_PER_BATCH: usize = 8;
 
 /// Bloom filter of the seeds of a set of k-mers.
@@ -65,7 +65,7 @@ impl SeedFilter {
             let bases = kmer << (64 - 2 * self.k);
             for (at, hash) in hashes.iter_mut().enumerate() {
                 *hash = self.hash_seed(bases << (2 * at));
-                prefetch(&self.words[(*hash >> self.shift) as usize]);
+                self.prefetch_word(*hash);
             }
         }
         for &hash in &hashes[..kmers.len() * seeds_per_kmer] {
@@ -94,6 +94,12 @@ impl SeedFilter {
         ((hash >> self.shift) as usize, bit(6) | bit(12))
     }
 
+    /// Prefetches the filter word of a seed.
+    #[inline]
+    fn prefetch_word(&self, hash: u64) {
+        prefetch(&self.words[self.filter_position(hash).0]);
+    }
+
     /// Calls `each` with the ranges of a sequence, in order, that may contain one of the k-mers. `read` has its packed
     /// bases, `bases` is its length. Consecutive ranges may overlap by fewer than k − 1 bases. Each occurrence of a
     /// k-mer is completely inside one range. Ranges may contain bases other than A, C, G and T.
@@ -110,7 +116,7 @@ impl SeedFilter {
             let hashes = &mut hashes[..SEEDS_PER_BATCH.min(num_seeds - batch)];
             for (number, hash) in (batch..).zip(hashes.iter_mut()) {
                 *hash = self.hash_seed(read.word_from_base(number * stride));
-                prefetch(&self.words[(*hash >> self.shift) as usize]);
+                self.prefetch_word(*hash);
             }
             for (number, &hash) in (batch..).zip(hashes.iter()) {
                 let (word, bits) = self.filter_position(hash);

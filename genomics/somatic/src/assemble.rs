@@ -408,10 +408,10 @@ impl GroupReads<'_> {
                 let member = &self.members[i as usize];
                 let Some(placement) = self.place_read_by_votes(member, anchors) else { continue };
                 anchors.is_stacked[i as usize] = true;
-                let starting_by_stretch =
+                let starting =
                     starting_by_stretch.entry(placement.start.div_euclid(READ_START_STRETCH_BP)).or_default();
-                *starting_by_stretch += 1;
-                if *starting_by_stretch > max_starting {
+                *starting += 1;
+                if *starting > max_starting {
                     skipped.push(i);
                     continue;
                 }
