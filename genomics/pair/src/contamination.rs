@@ -74,9 +74,7 @@ pub(crate) fn estimate_contamination(tally: &SiteTally, input: &ContaminationInp
     // Plus the heterozygous sites at which the other sample shows one allele only by chance.
     let lost = lost + 2.0 * het * (other_depth * 0.5f64.ln()).exp();
     // A place is seen from both sides if both roots were sampled.
-    let could = tally.single_copy_site_share(sample);
-    let likelihood =
-        ContaminationLikelihood::new(&rows, copies, lost, 1.0 + tally.sampled_share, other_depth * other, could);
+    let likelihood = ContaminationLikelihood::new(&rows, copies, lost, 1.0 + tally.sampled_share, other_depth * other);
     let near = find_likely_spectra(&likelihood, het, sample == 0);
     let profile = compute_likelihood_profile(&likelihood, het, &near);
     // The prior decides between several explanations; the interval follows from the likelihood alone.

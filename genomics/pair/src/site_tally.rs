@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error_threshold::min_count_above_errors_at_depth;
 use crate::modal_depth::estimate_modal_depth;
-use crate::sketch::KmerSketch;
+use crate::sketch::{KmerSketch, SketchRootIndex};
 pub(crate) use genotype::SiteCountsByGenotype;
 use genotype::{TopAlleles, Zygosity, het_detection_probability};
 pub use read_comparison::{MIN_DEPTH_WITHOUT_READ_COMPARISON, ReadComparisonCounts};
@@ -32,9 +32,14 @@ pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
 /// Minimum depth of each sample at a site to count its alleles. Chosen: at lower depth a heterozygous site often shows
 /// one allele only.
 pub(crate) const MIN_SITE_DEPTH: u32 = 8;
-/// Twice the sampling interval of the single-copy test: one site in 64, chosen by hash, is tested for being in
-/// single-copy sequence. Chosen: the test is slow.
-const SINGLE_COPY_CHECK_HASH_MODULUS: u64 = 128;
+/// Of the roots that all reads of both samples continue with the same bases, one in this many, chosen by hash, is tested
+/// for near copies and counted as so many. Chosen: nearly all roots are of this kind, and the test is slow; with a
+/// higher value the number of sites without a minor allele is less exact.
+const UNIFORM_ROOTS_PER_TEST: u64 = 16;
+/// Divisor of the modal depth of both samples together: a root that differs from another one in one base, and has at
+/// least this part of the modal depth, is a copy and no sequencing error. Chosen: a copy on one of two chromosomes has
+/// half of the modal depth; with a higher value errors of very deep samples count as copies.
+const COPY_DEPTH_DIVISOR: u32 = 4;
 /// Maximum number of sites of one kind (heterozygous or somatic) that are kept in a list: those with the smallest
 /// hashes. Chosen: enough for purity and segmentation, at bounded memory.
 pub(crate) const MAX_LISTED_SITES: usize = 100_000;
@@ -120,13 +125,11 @@ pub struct SiteTally {
     /// For each sample: number of sites by substitution class, depth and minor allele count, where the other sample
     /// shows only one allele, and this allele is also the most frequent one in the sample. Each site counts three
     /// times, once for each base that could be the minor allele. At depths above 255, the count is scaled to depth 255.
+    /// Only sites in single-copy sequence count: the root has single-copy depth in the other sample, no tandem repeat,
+    /// and no near copy.
     pub minor_counts: [Vec<u64>; 2],
-    /// Like [`Self::minor_counts`], for sites at which the other sample has exactly one read of the minor allele. Only
-    /// single-copy roots without a tandem repeat and without a near copy count.
+    /// Like [`Self::minor_counts`], for sites at which the other sample has exactly one read of the minor allele.
     pub shared_minor_counts: [Vec<u64>; 2],
-    /// For each sample, among a random subset of the sites: number of sites in single-copy sequence, which could be
-    /// counted in [`Self::shared_minor_counts`], and number of sites in the subset.
-    pub single_copy_checks: [[u64; 2]; 2],
     het_sample: SiteSample,
     somatic_sample: SiteSample,
     /// For each sample: sums of depths (each at most 255) by GC class, over the roots that are single-copy in the other
@@ -150,7 +153,6 @@ impl Default for SiteTally {
             zygosities_by_depth: vec![[0; 3]; NUM_DEPTH_CLASSES],
             minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
             shared_minor_counts: [(); 2].map(|()| vec![0; 6 * NUM_DEPTH_CLASSES * NUM_MINOR_ALLELE_COUNT_CLASSES]),
-            single_copy_checks: [[0; 2]; 2],
             het_sample: SiteSample::default(),
             somatic_sample: SiteSample::default(),
             depth_by_gc: [(); 2].map(|()| vec![GcDepthSum::default(); NUM_GC_CLASSES]),
@@ -219,16 +221,28 @@ impl SiteTally {
             single_copy_depths: find_single_copy_depths(sampled),
             ..SiteTally::default()
         };
-        let (bases, known) = (sampled.num_root_bases(), sampled.build_root_index());
-        sampled.molecule_counters_with_shared_starts().for_each(|(root, copies)| {
-            tally.add_root(&root, copies, bases, |root| has_near_copy(root, bases, |other| known.contains_root(other)))
+        let bases = sampled.num_root_bases();
+        // The lower ends of the ranges are half of the modal depth.
+        let half_modal_depth: u32 = tally.single_copy_depths.iter().map(|(from, _)| from).sum();
+        let all_roots = sampled.build_root_index(1);
+        let copies = sampled.build_root_index(half_modal_depth.div_ceil(COPY_DEPTH_DIVISOR / 2));
+        sampled.molecule_counters_with_shared_starts().for_each(|(root, shared_starts)| {
+            let has_near = |index: &SketchRootIndex<'_>| has_near_copy(root.root, bases, |other| index.contains(other));
+            tally.add_root(&root, shared_starts, bases, [&|| has_near(&all_roots), &|| has_near(&copies)])
         });
         tally
     }
 
-    /// Counts a root and the sites before and after it. `has_copies` returns whether a root has a near copy. A root
-    /// that is its own reverse complement must not be passed, because its two sides cannot be distinguished.
-    fn add_root(&mut self, root: &RootCounters, shared_starts: [u32; 2], bases: u32, has_copies: impl Fn(u64) -> bool) {
+    /// Counts a root and the sites before and after it. The two closures return whether another root that differs in
+    /// one base exists, and whether one exists that is no sequencing error. A root that is its own reverse complement
+    /// must not be passed, because its two sides cannot be distinguished.
+    fn add_root(
+        &mut self,
+        root: &RootCounters,
+        shared_starts: [u32; 2],
+        bases: u32,
+        [has_similar_root, has_copy]: [&dyn Fn() -> bool; 2],
+    ) {
         let hash = hash_root(root.root);
         let (mut before, mut behind) = ([[0u32; 2]; 4], [[0u32; 2]; 4]);
         for (slot, counts) in root.counts.iter().enumerate() {
@@ -244,7 +258,7 @@ impl SiteTally {
             return;
         }
         if all < MIN_DEPTH_WITHOUT_READ_COMPARISON {
-            if draws.differing != [0; 3] && has_copies(root.root) {
+            if draws.differing != [0; 3] && has_similar_root() {
                 draws.differing = [0; 3];
             }
             self.read_comparisons_by_depth[all as usize].merge_comparison_counts(&draws);
@@ -263,36 +277,38 @@ impl SiteTally {
             }
         }
         if depth[0] >= MIN_SITE_DEPTH && depth[1] >= MIN_SITE_DEPTH {
-            // A sequencing error may turn the root of another place into this one; then both samples show the
-            // neighbouring base of the other place.
-            let is_alone = || !has_tandem_repeat(root.root, bases) && !has_copies(root.root);
+            // A sequencing error may turn the root of a copy into this one; then the neighbouring base of the copy
+            // looks like a rare allele. A repeat with many copies has many such errors.
+            let is_alone = || !has_tandem_repeat(root.root, bases) && !has_copy();
+            let is_uniform = root.counts.iter().filter(|counts| **counts != [0; 2]).count() == 1;
+            let represented_sites = match is_uniform {
+                true if !(hash >> 32).is_multiple_of(UNIFORM_ROOTS_PER_TEST) => 0,
+                true => UNIFORM_ROOTS_PER_TEST * u64::from(is_alone()),
+                false => u64::from(is_alone()),
+            };
             if !ends_in_tandem_repeat(reverse_complement_kmer(root.root, bases)) {
-                self.add_site(&before, depth, is_alone, root.root, hash & !1);
+                self.add_site(&before, depth, represented_sites, root.root, hash & !1);
             }
             if !ends_in_tandem_repeat(root.root) {
-                self.add_site(&behind, depth, is_alone, root.root, hash | 1);
+                self.add_site(&behind, depth, represented_sites, root.root, hash | 1);
             }
         }
     }
 
     /// Counts the site before or after a root. `bases[b]` is the number of molecules with base b in each sample, and
-    /// `depth` their sum. `is_single_copy` is slow and called only if needed.
-    fn add_site(
-        &mut self,
-        bases: &[[u32; 2]; 4],
-        depth: [u32; 2],
-        is_single_copy: impl Fn() -> bool,
-        root: u64,
-        hash: u64,
-    ) {
+    /// `depth` their sum. `represented_sites` is the number of sites as which the site enters the counts of minor
+    /// alleles; 0 if it is not counted there.
+    fn add_site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], represented_sites: u64, root: u64, hash: u64) {
         let of = |sample: usize| bases.map(|c| c[sample]);
         let (normal, tumour) = (
             TopAlleles::select_two_most_frequent_bases(of(0), depth[0]),
             TopAlleles::select_two_most_frequent_bases(of(1), depth[1]),
         );
         self.count_genotypes(bases, depth, &normal, &tumour);
-        self.count_minor_alleles(0, [&normal, &tumour], bases, &is_single_copy, hash);
-        self.count_minor_alleles(1, [&tumour, &normal], bases, &is_single_copy, hash);
+        if represented_sites > 0 {
+            self.count_minor_alleles(0, [&normal, &tumour], bases, represented_sites);
+            self.count_minor_alleles(1, [&tumour, &normal], bases, represented_sites);
+        }
         self.offer_site(bases, depth, &normal, root, hash);
     }
 
@@ -319,24 +335,19 @@ impl SiteTally {
         }
     }
 
-    /// Counts the minor alleles of a sample. `own` are the alleles of the sample, `other` those of the other sample.
+    /// Counts the minor alleles of a sample at a site that represents `represented_sites` sites. `own` are the alleles
+    /// of the sample, `other` those of the other sample.
     fn count_minor_alleles(
         &mut self,
         sample: usize,
         [own, other]: [&TopAlleles; 2],
         bases: &[[u32; 2]; 4],
-        is_single_copy: &impl Fn() -> bool,
-        hash: u64,
+        represented_sites: u64,
     ) {
         let (s, o) = (sample, 1 - sample);
-        if own.first_base != other.first_base {
+        let (from, to) = self.single_copy_depths[o];
+        if own.first_base != other.first_base || !(from..=to).contains(&other.depth) {
             return;
-        }
-        let known = self.single_copy_depths[o];
-        let single = || (known.0..=known.1).contains(&other.depth) && is_single_copy();
-        if hash % SINGLE_COPY_CHECK_HASH_MODULUS < 2 {
-            let [could, all] = &mut self.single_copy_checks[s];
-            (*could, *all) = (*could + u64::from(single()), *all + 1);
         }
         let depth = own.depth as usize;
         for b in (0..4).filter(|&b| b != own.first_base) {
@@ -345,7 +356,7 @@ impl SiteTally {
             let table = match other_reads {
                 _ if !is_explained => continue,
                 0 => &mut self.minor_counts[s],
-                1 if single() => &mut self.shared_minor_counts[s],
+                1 => &mut self.shared_minor_counts[s],
                 _ => continue,
             };
             let count = bases[b][s] as usize;
@@ -354,7 +365,8 @@ impl SiteTally {
                 _ => (NUM_DEPTH_CLASSES - 1, count * (NUM_DEPTH_CLASSES - 1) / depth),
             };
             let row = substitution_class_index(own.first_base, b) * NUM_DEPTH_CLASSES + deep;
-            table[row * NUM_MINOR_ALLELE_COUNT_CLASSES + minor.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] += 1;
+            table[row * NUM_MINOR_ALLELE_COUNT_CLASSES + minor.min(NUM_MINOR_ALLELE_COUNT_CLASSES - 1)] +=
+                represented_sites;
         }
     }
 
@@ -376,14 +388,6 @@ impl SiteTally {
                 self.somatic_sample.offer(TwoAlleleSite { hash, root, normal: first(0), tumour: first(1) });
             }
         }
-    }
-
-    /// Share of a sample's sites that are in single-copy sequence, estimated from a subset of the sites. Only such
-    /// sites can be counted in [`Self::shared_minor_counts`].
-    pub(crate) fn single_copy_site_share(&self, sample: usize) -> f64 {
-        // Never 0, because few sites may have been tested.
-        let [could, all] = self.single_copy_checks[sample].map(|sites| sites as f64 + 1.0);
-        could / all
     }
 
     /// Share of the sites of usual depth at which the normal is heterozygous. `modal_depth` is its modal depth in
@@ -507,9 +511,10 @@ mod tests {
         let mut see = |normal: u32, tumour: u32, key: u64, has_copies: bool| {
             let mut root = RootCounters { root: key, counts: [[0; 2]; 16] };
             (root.counts[1], root.counts[2]) = ([12 - normal, 14 - tumour], [normal, tumour]);
-            tally.add_root(&root, [0; 2], 29, |_| has_copies);
+            tally.add_root(&root, [0; 2], 29, [&|| has_copies, &|| has_copies]);
         };
         let key = 0x1234_9a1c_7b2d_63e1;
+        see(0, 1, key, false);
         see(0, 1, key, true);
         see(1, 2, key, false);
         see(1, 1, key, false);
@@ -522,25 +527,31 @@ mod tests {
             table[(substitution_class_index(1, 2) * NUM_DEPTH_CLASSES + depth) * NUM_MINOR_ALLELE_COUNT_CLASSES + minor]
         };
         assert_eq!(count(&tally.minor_counts[1], 14, 1), 1);
-        for (sample, depth) in [(0, 12), (1, 14)] {
-            assert_eq!([1, 2].map(|minor| count(&tally.shared_minor_counts[sample], depth, minor)), [1, 1]);
-            assert_eq!(tally.shared_minor_counts[sample].iter().sum::<u64>(), 2);
+        for (sample, depth, without_minor_reads) in [(0, 12, 1), (1, 14, 0)] {
+            let shared = &tally.shared_minor_counts[sample];
+            assert_eq!([0, 1, 2].map(|minor| count(shared, depth, minor)), [without_minor_reads, 1, 1]);
+            assert_eq!(shared.iter().sum::<u64>(), 2 + without_minor_reads);
         }
     }
 
     #[test]
-    fn share_of_single_copy_sites_is_estimated_from_a_subset() {
+    fn sites_without_minor_alleles_are_counted_by_a_subset_of_the_roots() {
         let mut tally = SiteTally { single_copy_depths: [(8, 20); 2], ..SiteTally::default() };
-        for i in 0..20_000_u64 {
+        let mut expected = 0;
+        for i in 0..40_000_u64 {
             let key = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 6;
             let mut root = RootCounters { root: key, counts: [[0; 2]; 16] };
             root.counts[1] = [12, 14];
-            tally.add_root(&root, [0; 2], 29, |_| i % 4 == 0);
+            let has_copy = i % 4 == 0;
+            tally.add_root(&root, [0; 2], 29, [&|| false, &|| has_copy]);
+            if !has_copy && !has_tandem_repeat(key, 29) {
+                expected += 3 * u64::from(!ends_in_tandem_repeat(key))
+                    + 3 * u64::from(!ends_in_tandem_repeat(reverse_complement_kmer(key, 29)));
+            }
         }
-        for (sample, [could, all]) in tally.single_copy_checks.into_iter().enumerate() {
-            assert!((400..900).contains(&all), "{all} of 40000");
-            // Some roots contain a tandem repeat.
-            assert!((0.6..0.78).contains(&tally.single_copy_site_share(sample)), "{could} of {all}");
+        for counts in &tally.minor_counts {
+            let counted: u64 = counts.iter().sum();
+            assert!(counted.is_multiple_of(UNIFORM_ROOTS_PER_TEST) && counted.abs_diff(expected) < expected / 20);
         }
     }
 

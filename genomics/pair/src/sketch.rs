@@ -48,13 +48,20 @@ pub struct KmerSketch {
     counts: Vec<KmerKeyAndCounts>,
 }
 
-/// Index of the roots of a sketch for membership tests. Most tested roots are absent; a bit filter (Bloom filter)
-/// rejects those quickly.
+/// Index of the roots of a sketch with a minimum number of read pairs, for membership tests. Most tested roots are
+/// absent; a bit filter (Bloom filter) rejects those quickly.
 #[derive(Debug)]
 pub(crate) struct SketchRootIndex<'a> {
     counts: &'a [KmerKeyAndCounts],
-    /// Bit filter with 16 bits per k-mer.
+    /// Minimum number of read pairs of both samples together.
+    min_pairs: u32,
+    /// Bit filter with 16 bits per root.
     filter: Vec<u64>,
+}
+
+/// Number of read pairs of both samples in these k-mers together.
+fn sum_pairs(kmers: &[KmerKeyAndCounts]) -> u32 {
+    kmers.iter().flat_map(|(_, seen)| seen).fold(0, |sum, counts| sum.saturating_add(counts.pairs))
 }
 
 impl SketchRootIndex<'_> {
@@ -65,13 +72,14 @@ impl SketchRootIndex<'_> {
         (((u128::from(hash) * self.filter.len() as u128) >> 64) as usize, 1 << (hash & 63))
     }
 
-    /// Whether the sketch contains this canonical root.
+    /// Whether this canonical root is in the sketch with the minimum number of read pairs.
     #[inline]
-    pub(crate) fn contains_root(&self, root: u64) -> bool {
+    pub(crate) fn contains(&self, root: u64) -> bool {
         let (word, bit) = self.filter_bit(root);
         self.filter[word] & bit > 0 && {
-            let at = self.counts.partition_point(|count| count.0 >> 4 < root);
-            self.counts.get(at).is_some_and(|count| count.0 >> 4 == root)
+            let from = &self.counts[self.counts.partition_point(|count| count.0 >> 4 < root)..];
+            let own = from.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).next().unwrap_or_default();
+            own.first().is_some_and(|first| first.0 >> 4 == root) && sum_pairs(own) >= self.min_pairs
         }
     }
 }
@@ -92,14 +100,20 @@ impl KmerSketch {
         SketchRootSampling { root_bases: self.num_root_bases(), pattern_level: self.level }
     }
 
-    /// Builds an index for tests whether a root is in the sketch.
-    pub(crate) fn build_root_index(&self) -> SketchRootIndex<'_> {
-        let mut known = SketchRootIndex { counts: &self.counts, filter: vec![0; (self.counts.len() / 4).max(1)] };
-        for (key, _) in &self.counts {
-            let (word, bit) = known.filter_bit(key >> 4);
-            known.filter[word] |= bit;
+    /// Builds an index for tests whether a root is in the sketch with at least `min_pairs` read pairs of both samples
+    /// together.
+    pub(crate) fn build_root_index(&self, min_pairs: u32) -> SketchRootIndex<'_> {
+        let roots = || {
+            let roots = self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4);
+            roots.filter(|own| sum_pairs(own) >= min_pairs).map(|own| own[0].0 >> 4)
+        };
+        let words = (roots().count() / 4).max(1);
+        let mut index = SketchRootIndex { counts: &self.counts, min_pairs, filter: vec![0; words] };
+        for root in roots() {
+            let (word, bit) = index.filter_bit(root);
+            index.filter[word] |= bit;
         }
-        known
+        index
     }
 
     /// Estimates the share of the read pairs of each sample that are PCR duplicates, from k-mers in 4 to 16 read pairs.

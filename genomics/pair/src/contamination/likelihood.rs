@@ -55,15 +55,13 @@ impl ContaminationLikelihood {
     /// Computes the parts of the likelihood that are independent of the contamination share. `copies` is the duplicate
     /// share, `lost` the share of sites at which the other sample does not show an inherited allele, `seen` the mean
     /// number of times that a position is counted, and `other` the mean number of molecules of the contaminant at a
-    /// site of the other sample. `could` is the share of the sites that can be in rows where the other sample has a
-    /// read of the minor allele.
+    /// site of the other sample.
     pub(super) fn new(
         rows: &[SiteCountsByMinorReads],
         copies: f64,
         lost: f64,
         seen: f64,
         other: f64,
-        could: f64,
     ) -> ContaminationLikelihood {
         let logs = log_factorials(NUM_DEPTH_CLASSES);
         let mut shown: Vec<Option<HetAndSomaticCountProbabilities>> = (0..NUM_DEPTH_CLASSES).map(|_| None).collect();
@@ -104,12 +102,9 @@ impl ContaminationLikelihood {
                 sites(&rows.iter().filter(fit).collect::<Vec<_>>())
             };
             let share = |beside: usize| all(beside) / (all(0) + all(1));
-            // Reads of the contaminant's allele in the other sample, plus its errors. Errors that could not be in
-            // these rows are left out.
-            let errors = share(1) / could;
-            let could = if beside == 0 { 1.0 } else { could };
+            // Reads of the contaminant's allele in the other sample, plus its errors.
             // docs/model/contamination.md (5)
-            let foreign = [0.5, 1.0].map(|of| could * poisson(of * other + errors, beside) / share(beside));
+            let foreign = [0.5, 1.0].map(|of| poisson(of * other + share(1), beside) / share(beside));
             let rows = own.iter().map(|row| of_row(row)).collect();
             RowGroup { is_transition: transition, other_reads: beside, foreign_enrichment: foreign, rows }
         };

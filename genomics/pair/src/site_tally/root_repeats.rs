@@ -27,10 +27,9 @@ pub(crate) fn has_tandem_repeat(root: u64, bases: u32) -> bool {
 /// diverged copy of the sequence in the genome, so that reads that differ may come from the two copies. It does not
 /// matter which sample has the other root. Roots have `bases` bases.
 pub fn has_near_copy(root: u64, bases: u32, is_there: impl Fn(u64) -> bool) -> bool {
+    let reverse = reverse_complement_kmer(root, bases);
     (0..bases).any(|at| {
-        (1..4).any(|other| {
-            let changed = root ^ (other << (2 * at));
-            is_there(changed.min(reverse_complement_kmer(changed, bases)))
-        })
+        // The same bits differ in the complement, at the mirrored position.
+        (1..4).any(|differ| is_there((root ^ (differ << (2 * at))).min(reverse ^ (differ << (2 * (bases - 1 - at))))))
     })
 }

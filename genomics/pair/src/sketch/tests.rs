@@ -204,3 +204,22 @@ fn duplicates_of_a_molecule_count_once() {
     let (one, three) = (depth(&once) as f64, depth(&thrice) as f64);
     assert!(three < 2.2 * one, "{one} {three}");
 }
+
+/// The index finds the roots whose k-mers together have enough read pairs of both samples.
+#[test]
+fn root_index_contains_the_roots_with_enough_read_pairs() {
+    let counts = |pairs: [u32; 2]| pairs.map(|pairs| PairAndMoleculeCount { pairs, ..Default::default() });
+    let params = SketchParams { k: 31, min_quality: [20, 30], max_kmers_small_genome: 100, max_kmers: 100 };
+    let kmers = vec![
+        (5 << 4, counts([1, 0])),
+        (5 << 4 | 3, counts([1, 1])),
+        (7 << 4 | 2, counts([0, 1])),
+        (9 << 4, counts([900, 1])),
+    ];
+    let sketch = KmerSketch { params, level: 0, counts: kmers };
+    for (min_pairs, expected) in [(1, vec![5, 7, 9]), (2, vec![5, 9]), (3, vec![5, 9]), (4, vec![9]), (902, vec![])] {
+        let index = sketch.build_root_index(min_pairs);
+        let found: Vec<u64> = (0..12).filter(|&root| index.contains(root)).collect();
+        assert_eq!(found, expected, "at least {min_pairs} pairs");
+    }
+}
