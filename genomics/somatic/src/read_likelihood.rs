@@ -8,7 +8,7 @@ use crate::gapped_likelihood::{GappedAlignmentScore, GappedReadAligner};
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::haplotype::Haplotype;
 use crate::packed::OwnedRead;
-use crate::read_placement::{PlacedRead, read_reaches_range};
+use crate::read_placement::{PlacedRead, distinct_offsets, read_reaches_range};
 use crate::recruit::RecruitedPair;
 use crate::sequencing_errors::{ERROR_MODEL_PARAMS, ErrorModel};
 
@@ -70,10 +70,9 @@ fn placement_log_likelihood(
     let reference_bases = haplotype.get((at + from as i32).max(0) as usize..).unwrap_or_default();
     let reference_bases = &reference_bases[..reference_bases.len().min(to - from)];
     let blocks = read.seq[from..to].chunks(BLOCK).zip(reference_bases.chunks(BLOCK));
-    for (start, (bases, reference_bases)) in (from..).step_by(BLOCK).zip(blocks).filter(|(_, (a, b))| a != b) {
-        let pairs = (start..).zip(bases).zip(reference_bases).filter(|((_, b), h)| b != h && **b != b'N');
-        for ((i, &b), &h) in pairs {
-            let quality = read.qual[i];
+    for (start, (bases, reference_bases)) in (from..).step_by(BLOCK).zip(blocks) {
+        for i in differing_positions(bases, reference_bases).filter(|&i| bases[i] != b'N') {
+            let (b, h, quality) = (bases[i], reference_bases[i], read.qual[start + i]);
             sum -= errors.log_correct[usize::from(quality.min(63))];
             if h != b'N' {
                 sum += errors.wrong_base_log_probability(quality, damage, h, b);
@@ -86,6 +85,23 @@ fn placement_log_likelihood(
         }
     }
     Some((sum, differing))
+}
+
+/// Positions at which two sequences of the same length differ, ascending. Compares eight bases at a time.
+fn differing_positions<'a>(a: &'a [u8], b: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let word = |bases: &[u8]| match bases.first_chunk() {
+        Some(bases) => u64::from_le_bytes(*bases),
+        None => bases.iter().rev().fold(0, |word, &base| word << 8 | u64::from(base)),
+    };
+    let words = a.chunks(size_of::<u64>()).zip(b.chunks(size_of::<u64>()));
+    (0..).step_by(size_of::<u64>()).zip(words).flat_map(move |(start, (a, b))| {
+        let mut differing = word(a) ^ word(b);
+        std::iter::from_fn(move || {
+            let byte = (differing != 0).then(|| differing.trailing_zeros() / u8::BITS)?;
+            differing &= !(u64::from(u8::MAX) << (u8::BITS * byte));
+            Some(start + byte as usize)
+        })
+    })
 }
 
 /// Computes the likelihoods of the reads of a contig on all haplotypes. Leaves out reads with too many mismatches and
@@ -186,18 +202,12 @@ fn place_without_gaps(
 ) -> ReadFit {
     let (mut best, mut num_mismatches) = (f64::NEG_INFINITY, u32::MAX);
     let mut starts = [placed_read.offsets[0]; 2];
-    let mut tried: Vec<i32> = Vec::new();
     let mut place = |&h: &usize| {
         let haplotype = &on.haplotypes[h];
         let mut here = f64::NEG_INFINITY;
-        tried.clear();
         for &shift in &haplotype.shifts {
-            for offset in placed_read.offsets {
+            for offset in distinct_offsets(&placed_read.offsets) {
                 let start = offset + shift;
-                if tried.contains(&start) {
-                    continue;
-                }
-                tried.push(start);
                 let placement =
                     placement_log_likelihood((read, error_free), start, &haplotype.seq, (errors, damage), here);
                 let Some((sum, wrong)) = placement.filter(|placement| placement.0 > here) else { continue };
@@ -260,4 +270,23 @@ pub(crate) fn change_log_odds_of_read(
         && without.is_finite()
         && best(None) < with.max(without) + GENOTYPE_MODEL_PARAMS.min_uncovered_log_odds;
     is_informative.then_some(with - without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differing_positions_are_those_of_a_comparison_base_by_base() {
+        let bases: Vec<u8> = (0..70_usize).map(|i| b"ACGT"[i * i % 11 % 4]).collect();
+        for len in 0..=70 {
+            for step in 1..12 {
+                let mut changed = bases[..len].to_vec();
+                changed.iter_mut().step_by(step).for_each(|base| *base = b'N');
+                let expected: Vec<usize> = (0..len).step_by(step).collect();
+                assert_eq!(differing_positions(&bases[..len], &changed).collect::<Vec<_>>(), expected);
+                assert_eq!(differing_positions(&bases[..len], &bases[..len]).next(), None);
+            }
+        }
+    }
 }

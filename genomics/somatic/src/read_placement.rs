@@ -42,6 +42,11 @@ pub struct PlacedRead {
     pub offsets: [i32; MAX_CANDIDATE_OFFSETS_PER_READ],
 }
 
+/// Candidate offsets of a read ([`PlacedRead::offsets`]) without repeated ones, in the same order.
+pub(crate) fn distinct_offsets(offsets: &[i32]) -> impl Iterator<Item = i32> {
+    offsets.iter().enumerate().filter(|(i, offset)| !offsets[..*i].contains(offset)).map(|(_, &offset)| offset)
+}
+
 impl PlacedRead {
     /// The read in the orientation of the contig, reverse-complemented if necessary.
     pub fn oriented_read<'a>(&self, pairs: &'a [RecruitedPair]) -> Cow<'a, OwnedRead> {

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::read_placement::distinct_offsets;
 use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// Largest number of copies with a slippage rate of its own. Repeats with more copies have the rate of this number.
@@ -525,16 +526,14 @@ impl RepeatRange {
         }
         let wrong = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(x, y)| x != y).count();
         // An offset derived from the right flank is shifted by the repeat's length change.
-        let slips =
-            (0..=SLIPPAGE_MODEL_PARAMS.max_unit_change).flat_map(|n| [n * self.unit as i32, -n * self.unit as i32]);
+        let changes = (1..=SLIPPAGE_MODEL_PARAMS.max_unit_change).flat_map(|n| [n, -n]);
+        let slips = std::iter::once(0).chain(changes).map(|n| n * self.unit as i32);
         let mut best: Option<(usize, usize)> = None;
-        let mut tried: Vec<usize> = Vec::new();
-        for (slip, &offset) in slips.flat_map(|slip| offsets.iter().map(move |offset| (slip, offset))) {
+        for (slip, offset) in slips.flat_map(|slip| distinct_offsets(offsets).map(move |offset| (slip, offset))) {
             let begin = usize::try_from(self.start as i32 - offset + slip);
-            let Some(begin) = begin.ok().filter(|&b| b <= read.len() && !tried.contains(&b)) else {
+            let Some(begin) = begin.ok().filter(|&b| b <= read.len()) else {
                 continue;
             };
-            tried.push(begin);
             let shown = begin.min(left.len());
             let left_mismatches = wrong(&read[begin - shown..begin], &left[left.len() - shown..]);
             if shown < SLIPPAGE_MODEL_PARAMS.min_read_flank_bases || left_mismatches > 1 {
