@@ -129,12 +129,12 @@ pub(crate) const MACHINE_OF_MEASURED_RATES: &str = "AMD EPYC virtual machine (Ze
 
 /// Rates that were measured on [`MACHINE_OF_MEASURED_RATES`]: CPU times of count, assemble, place, recruit and judge on
 /// 2026-11-29 with 25 and 100 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; the others on
-/// 2026-11-24 with 25, 100 and 300 Mbp. `extra_partition_cpu_s` and `scan_reference_cpu_s` are from earlier runs;
-/// `busy_share` and `disk_bytes_per_s` are guesses. `genuma plan --measure` and `--from` adapt the rates to the user's
-/// machine.
+/// 2026-11-24 with 25, 100 and 300 Mbp. `extra_partition_cpu_s` was measured on 2026-11-30 with 1 Gbp in two partitions
+/// and 100 Mbp in one, relative to `count_cpu_s`. `scan_reference_cpu_s` is from earlier runs; `busy_share` and
+/// `disk_bytes_per_s` are guesses. `genuma plan --measure` and `--from` adapt the rates to the user's machine.
 pub(crate) const MEASURED_RATES: CostRates = CostRates {
     count_cpu_s: 25.8,
-    extra_partition_cpu_s: 8.0,
+    extra_partition_cpu_s: 17.5,
     pack_reads_cpu_s: 1.2,
     reread_files_cpu_s: 3.2,
     assemble_cpu_s: 6.7,
