@@ -258,7 +258,8 @@ impl MutationFrequency {
 /// Adjusts the qualities of alleles (not of junctions and novel sequence) to the mutation frequency of this sample, and
 /// sets or removes the filter `low_quality` accordingly. The prior assumes one mutation in
 /// exp(`GENOTYPE_MODEL_PARAMS.somatic_prior_log_odds`) bases. If hardly any call is certain, as in a normal compared
-/// with itself, mutations are rarer than the prior but errors are not, so all qualities are lowered. If many calls are
+/// with itself, mutations are rarer than the prior but errors and germline variants are not, so the log-odds over these
+/// are lowered; those over alleles that normal and tumour share are adjusted to the sample already. If many calls are
 /// certain, the qualities are raised, but only where the error rate is measured: otherwise more errors than mutations
 /// would be added. With tumour cells in the normal, qualities that germline variants limit are raised too, because the
 /// share of germline variants among the calls does not depend on errors. No quality is raised above the log-odds over
@@ -290,10 +291,13 @@ fn adjust_quality_by_frequency(calls: &mut [VariantCall], thresholds: &CallThres
                 false => frequency.shift(),
             });
             let QualityLimits { against_error, against_germline, against_shared } = genotype.limits;
-            // A quality of 0 stands for all negative log-odds.
-            let quality = match has_quality(genotype) {
-                true => genotype.quality,
-                false => phred_of_log_odds(against_error.min(against_germline).min(against_shared)).min(0.0),
+            // The log-odds over shared alleles are adjusted to this sample already.
+            let unadjusted = phred_of_log_odds(against_error.min(against_germline));
+            let quality = match (has_quality(genotype), against_shared.is_finite()) {
+                (true, true) => unadjusted.min(GENOTYPE_MODEL_PARAMS.max_quality),
+                (true, false) => genotype.quality,
+                // A quality of 0 stands for all negative log-odds.
+                (false, _) => unadjusted.min(phred_of_log_odds(against_shared)).min(0.0),
             };
             let error_limit = match raises_germline_limit_only {
                 true => phred_of_log_odds(against_error) + shift.min(0.0),

@@ -8,7 +8,7 @@ use genuma_somatic::change::{Breakend, Change, RetainedSide};
 use genuma_somatic::event::{CallThresholds, Event, EventClass, build_events};
 use genuma_somatic::genotype::{
     AlleleSupport, ErrorFrequency, Filter, GenotypingResult, MIN_CALL_MOLECULES_COMMON_ERROR,
-    MIN_CALL_MOLECULES_RARE_ERROR,
+    MIN_CALL_MOLECULES_RARE_ERROR, QualityLimits,
 };
 use genuma_somatic::known_variants::PopulationFrequency;
 use genuma_somatic::locus::VariantCall;
@@ -445,4 +445,33 @@ fn what_is_in_phase_is_a_set() {
     let there = Change::Allele { chrom: 1, pos: 100, reference: b"A".to_vec(), alternative: b"C".to_vec() };
     let here = VariantCall { phased_changes: vec![there.clone()], ..call(change(100), 0, 50.0) };
     assert_eq!(phased(vec![here, call(there, 0, 50.0)]), [(100, None), (100, None)]);
+}
+
+/// Where mutations are rarer than the prior assumes, errors and germline variants are more likely, but the odds of
+/// alleles that normal and tumour share are learned from the same sample already.
+#[test]
+fn rare_mutations_lower_only_the_quality_against_errors_and_germline_variants() {
+    // Natural-log units; the quality is their minimum, Phred-scaled.
+    let limited = |number: usize, against_error: f64, against_germline: f64, against_shared: f64| {
+        let quality = 4.34 * against_error.min(against_germline).min(against_shared);
+        let mut call = call(allele(100 + 100 * number, b"A", b"C"), number, quality);
+        call.genotype.limits = QualityLimits { against_error, against_germline, against_shared };
+        call
+    };
+    let certain = (3..23).map(|number| limited(number, 25.0, 25.0, 20.0));
+    let calls: Vec<VariantCall> =
+        [limited(0, 25.0, 25.0, 5.0), limited(1, 5.0, 25.0, 20.0), limited(2, 25.0, 5.0, 20.0)]
+            .into_iter()
+            .chain(certain)
+            .collect();
+    // 23 mutations where the prior assumes 1,670.
+    let thresholds = CallThresholds { known_bases: 100_000_000, ..CLEAN };
+    let events = build_events(calls, &thresholds, &genome());
+    let passed: Vec<usize> = events
+        .iter()
+        .flat_map(|event| &event.calls)
+        .filter(|c| c.genotype.filters.is_empty())
+        .map(|c| c.locus)
+        .collect();
+    assert_eq!(passed, [vec![0], (3..23).collect()].concat());
 }
