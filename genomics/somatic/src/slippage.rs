@@ -8,7 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::read_placement::distinct_offsets;
 use crate::tandem_repeat::MAX_SHORT_REPEAT_UNIT_BP;
 
 /// Largest number of copies with a slippage rate of its own. Repeats with more copies have the rate of this number.
@@ -529,7 +528,8 @@ impl RepeatRange {
         let changes = (1..=SLIPPAGE_MODEL_PARAMS.max_unit_change).flat_map(|n| [n, -n]);
         let slips = std::iter::once(0).chain(changes).map(|n| n * self.unit as i32);
         let mut best: Option<(usize, usize)> = None;
-        for (slip, offset) in slips.flat_map(|slip| distinct_offsets(offsets).map(move |offset| (slip, offset))) {
+        let distinct_offsets = offsets.iter().enumerate().filter(|(i, offset)| !offsets[..*i].contains(offset));
+        for (slip, (_, offset)) in slips.flat_map(|slip| distinct_offsets.clone().map(move |offset| (slip, offset))) {
             let begin = usize::try_from(self.start as i32 - offset + slip);
             let Some(begin) = begin.ok().filter(|&b| b <= read.len()) else {
                 continue;
