@@ -41,7 +41,7 @@ fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(start.elapsed() < Duration::from_secs(240), "waited in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(600), "waited in vain: {what}");
         sleep(Duration::from_millis(200));
     }
 }
