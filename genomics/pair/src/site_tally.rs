@@ -32,9 +32,10 @@ pub(crate) const NUM_MINOR_ALLELE_COUNT_CLASSES: usize = 32;
 /// Minimum depth of each sample at a site to count its alleles. Chosen: at lower depth a heterozygous site often shows
 /// one allele only.
 pub(crate) const MIN_SITE_DEPTH: u32 = 8;
-/// Of the roots that all reads of both samples continue with the same bases, one in this many, chosen by hash, is tested
-/// for near copies and counted as so many. Chosen: nearly all roots are of this kind, and the test is slow; with a
-/// higher value the number of sites without a minor allele is less exact.
+/// Sampling interval of uniform roots, at which all reads of both samples show the same base before and the same base
+/// after the root: one in this many, chosen by hash, is tested for near copies and counted this many times. Chosen:
+/// nearly all roots are uniform, and the test is slow; with a higher value the number of sites without a minor allele
+/// is less exact.
 const UNIFORM_ROOTS_PER_TEST: u64 = 16;
 /// Divisor of the modal depth of both samples together: a root that differs from another one in one base, and has at
 /// least this part of the modal depth, is a copy and no sequencing error. Chosen: a copy on one of two chromosomes has
@@ -296,7 +297,7 @@ impl SiteTally {
     }
 
     /// Counts the site before or after a root. `bases[b]` is the number of molecules with base b in each sample, and
-    /// `depth` their sum. `represented_sites` is the number of sites as which the site enters the counts of minor
+    /// `depth` their sum. `represented_sites` is the number of sites that this one stands for in the counts of minor
     /// alleles; 0 if it is not counted there.
     fn add_site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], represented_sites: u64, root: u64, hash: u64) {
         let of = |sample: usize| bases.map(|c| c[sample]);

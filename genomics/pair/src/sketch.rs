@@ -59,6 +59,11 @@ pub(crate) struct SketchRootIndex<'a> {
     filter: Vec<u64>,
 }
 
+/// Iterates over the roots of sorted k-mers, each with its k-mers.
+fn kmers_by_root(kmers: &[KmerKeyAndCounts]) -> impl Iterator<Item = &[KmerKeyAndCounts]> {
+    kmers.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4)
+}
+
 /// Number of read pairs of both samples in these k-mers together.
 fn sum_pairs(kmers: &[KmerKeyAndCounts]) -> u32 {
     kmers.iter().flat_map(|(_, seen)| seen).fold(0, |sum, counts| sum.saturating_add(counts.pairs))
@@ -77,8 +82,8 @@ impl SketchRootIndex<'_> {
     pub(crate) fn contains(&self, root: u64) -> bool {
         let (word, bit) = self.filter_bit(root);
         self.filter[word] & bit > 0 && {
-            let from = &self.counts[self.counts.partition_point(|count| count.0 >> 4 < root)..];
-            let own = from.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).next().unwrap_or_default();
+            let from = self.counts.partition_point(|count| count.0 >> 4 < root);
+            let own = kmers_by_root(&self.counts[from..]).next().unwrap_or_default();
             own.first().is_some_and(|first| first.0 >> 4 == root) && sum_pairs(own) >= self.min_pairs
         }
     }
@@ -103,14 +108,11 @@ impl KmerSketch {
     /// Builds an index for tests whether a root is in the sketch with at least `min_pairs` read pairs of both samples
     /// together.
     pub(crate) fn build_root_index(&self, min_pairs: u32) -> SketchRootIndex<'_> {
-        let roots = || {
-            let roots = self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4);
-            roots.filter(|own| sum_pairs(own) >= min_pairs).map(|own| own[0].0 >> 4)
-        };
-        let words = (roots().count() / 4).max(1);
+        let frequent = || kmers_by_root(&self.counts).filter(|own| sum_pairs(own) >= min_pairs);
+        let words = (frequent().count() / 4).max(1);
         let mut index = SketchRootIndex { counts: &self.counts, min_pairs, filter: vec![0; words] };
-        for root in roots() {
-            let (word, bit) = index.filter_bit(root);
+        for own in frequent() {
+            let (word, bit) = index.filter_bit(own[0].0 >> 4);
             index.filter[word] |= bit;
         }
         index
@@ -133,7 +135,7 @@ impl KmerSketch {
     /// number of read pairs is proportional to the depth; the number of molecules is less precise for deep roots.
     pub(crate) fn pairs_and_molecules_by_root(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
-        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
+        kmers_by_root(&self.counts).map(move |own| {
             let sum = |of: &dyn Fn(PairAndMoleculeCount, usize) -> u32| {
                 [0, 1].map(|s| own.iter().fold(0u32, |sum, (_, seen)| sum.saturating_add(of(seen[s], s))))
             };
@@ -143,7 +145,7 @@ impl KmerSketch {
 
     /// Iterates over the roots with their 16 counters per sample, in read pairs (duplicates included).
     pub(crate) fn root_counters_in_read_pairs(&self) -> impl Iterator<Item = RootCounters> + '_ {
-        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(|own| {
+        kmers_by_root(&self.counts).map(|own| {
             let mut counts = [[0; 2]; 16];
             own.iter().for_each(|(key, seen)| counts[(key & 15) as usize] = seen.map(|of_sample| of_sample.pairs));
             RootCounters { root: own[0].0 >> 4, counts }
@@ -170,7 +172,7 @@ impl KmerSketch {
     /// sequencing error, or coincidences. Duplicates without an error are one molecule.
     pub fn molecule_counters_with_shared_starts(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.duplicate_shares();
-        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
+        kmers_by_root(&self.counts).map(move |own| {
             let mut counts = [[0; 2]; 16];
             let mut twice = [0; 2];
             for (i, (key, seen)) in own.iter().enumerate() {
