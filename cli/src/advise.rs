@@ -29,8 +29,8 @@ use genuma_work::signals;
 use tracing::{info, warn};
 
 use crate::external_aligner::{self, ReadFileOptions};
-use crate::report::advice::{self, AdvisedRun, PlacementAdvice, placement_text, text};
 use crate::{command_line, json_file, logging, machine_profile};
+use genuma_report::advice::{self, AdvisedRun, PlacementAdvice, placement_text, text};
 use trials::{TrialRunner, TrialSettings};
 
 /// Recommend a memory strategy for an aligner on this machine.
@@ -153,14 +153,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     stop_instances_on_interruption();
     let sample =
         ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL)?;
-    let Some(case) = AdvisedRun::new(&invocation, &topology, threads, profile.as_ref(), sample.estimated_total_reads)?
+    let Some(case) =
+        describe_advised_run(&invocation, &topology, threads, profile.as_ref(), sample.estimated_total_reads)?
     else {
         bail!("this process may use no NUMA node that has both CPUs and memory: there is no strategy to choose");
     };
     let candidates = cpu_layout::candidate_strategies(&topology, threads, MAX_INSTANCES);
     let strategies = if args.strategies.is_empty() { &candidates } else { &args.strategies };
     let budget = (args.trial_budget > 0.0).then_some(args.trial_budget);
-    let advice = case.run_advisor(&invocation, &topology, strategies, budget)?;
+    let advice = run_advisor(&case, &invocation, &topology, strategies, budget)?;
     let has_reads_option = args.read_args.is_reads_option_given();
     let placement = placement::describe_placement(
         &case,
@@ -217,12 +218,12 @@ pub(crate) fn choose_auto_strategy(
     let sample =
         ReadSample::copy_first_reads_to_files(&invocation.reads, &invocation.aligned, READS_TO_ESTIMATE_TOTAL).ok();
     let total = sample.as_ref().map_or(ASSUMED_READS_OF_PIPE, |sample| sample.estimated_total_reads);
-    let Some(case) = AdvisedRun::new(invocation, topology, threads, profile.as_ref(), total)? else {
+    let Some(case) = describe_advised_run(invocation, topology, threads, profile.as_ref(), total)? else {
         return plain_run("no node has both CPUs and memory");
     };
     let budget = sample.map(|_| AUTO_TRIAL_TIME_SHARE);
     let strategies = cpu_layout::candidate_strategies(topology, threads, MAX_INSTANCES);
-    match case.run_advisor(invocation, topology, &strategies, budget) {
+    match run_advisor(&case, invocation, topology, &strategies, budget) {
         Ok(advice) => Ok((advice.strategy, text::explain_choice_for_log(&case, &advice))),
         Err(error) => {
             warn!(
@@ -244,91 +245,89 @@ fn stop_instances_on_interruption() {
     })));
 }
 
-impl AdvisedRun {
-    /// Builds the models of the machine and of the aligner run that the advisor needs. Returns `None` if there is no
-    /// profile and no node has both CPUs and memory.
-    fn new(
-        invocation: &Invocation,
-        topology: &Topology,
-        threads: usize,
-        profile: Option<&MachineProfile>,
-        reads: f64,
-    ) -> anyhow::Result<Option<AdvisedRun>> {
-        let Some(machine) = placement::machine_model(topology, profile)? else { return Ok(None) };
-        let source = match profile {
-            Some(_) => "measured by `genuma machine measure`",
-            None => "estimated from the node distances that the firmware reports; `genuma machine measure` measures it",
-        };
-        let index_bytes = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
-        Ok(Some(AdvisedRun {
-            aligner: invocation.aligner.clone(),
-            command: external_aligner::plain_run_command(invocation, threads).join(" "),
-            threads,
-            source: source.to_owned(),
-            machine,
-            application: find_aligner_model_params(&invocation.aligner).to_application_model(index_bytes, reads),
-        }))
-    }
+/// Builds the models of the machine and of the aligner run that the advisor needs. Returns `None` if there is no
+/// profile and no node has both CPUs and memory.
+fn describe_advised_run(
+    invocation: &Invocation,
+    topology: &Topology,
+    threads: usize,
+    profile: Option<&MachineProfile>,
+    reads: f64,
+) -> anyhow::Result<Option<AdvisedRun>> {
+    let Some(machine) = placement::machine_model(topology, profile)? else { return Ok(None) };
+    let source = match profile {
+        Some(_) => "measured by `genuma machine measure`",
+        None => "estimated from the node distances that the firmware reports; `genuma machine measure` measures it",
+    };
+    let index_bytes = invocation.index.as_ref().map_or(Ok(0), AlignerIndex::total_index_bytes)?;
+    Ok(Some(AdvisedRun {
+        aligner: invocation.aligner.clone(),
+        command: external_aligner::plain_run_command(invocation, threads).join(" "),
+        threads,
+        source: source.to_owned(),
+        machine,
+        application: find_aligner_model_params(&invocation.aligner).to_application_model(index_bytes, reads),
+    }))
+}
 
-    /// Runs the advisor: predicts the run time of each strategy, tries the best strategies on the aligner within the
-    /// time `budget` (share of the run's time; `None` for no trials), and returns the advice.
-    fn run_advisor(
-        &self,
-        invocation: &Invocation,
-        topology: &Topology,
-        strategies: &[Strategy],
-        budget: Option<f64>,
-    ) -> anyhow::Result<Advice> {
-        let threads = self.threads;
-        let reason_to_refuse = |strategy: Strategy| {
-            let cpu_slots = || {
-                RunPlan::check_aligner_allows_several_instances(invocation, strategy)?;
-                let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
-                index_replicas::check_instances_fit_in_memory(
-                    invocation,
-                    &cpu_slots,
-                    invocation.depends.min_block_bases(threads).unwrap_or(0),
-                )?;
-                anyhow::Ok(())
-            };
-            cpu_slots().err().map(|error| error.to_string())
+/// Runs the advisor: predicts the run time of each strategy, tries the best strategies on the aligner within the
+/// time `budget` (share of the run's time; `None` for no trials), and returns the advice.
+fn run_advisor(
+    run: &AdvisedRun,
+    invocation: &Invocation,
+    topology: &Topology,
+    strategies: &[Strategy],
+    budget: Option<f64>,
+) -> anyhow::Result<Advice> {
+    let threads = run.threads;
+    let reason_to_refuse = |strategy: Strategy| {
+        let cpu_slots = || {
+            RunPlan::check_aligner_allows_several_instances(invocation, strategy)?;
+            let cpu_slots = cpu_layout::assign_cpu_slots(&strategy, topology, threads)?;
+            index_replicas::check_instances_fit_in_memory(
+                invocation,
+                &cpu_slots,
+                invocation.depends.min_block_bases(threads).unwrap_or(0),
+            )?;
+            anyhow::Ok(())
         };
-        let max_instances = strategies.iter().map(|strategy| strategy.instances).max().unwrap_or(1);
-        let sample_reads = Cell::new(0);
-        let trials: RefCell<Option<TrialRunner<'_>>> = RefCell::new(None);
-        let question = AdviceRequest {
-            machine: &self.machine,
-            app: self.application,
-            threads: u32::try_from(threads).unwrap_or(u32::MAX),
-            strategies,
-            budget,
+        cpu_slots().err().map(|error| error.to_string())
+    };
+    let max_instances = strategies.iter().map(|strategy| strategy.instances).max().unwrap_or(1);
+    let sample_reads = Cell::new(0);
+    let trials: RefCell<Option<TrialRunner<'_>>> = RefCell::new(None);
+    let question = AdviceRequest {
+        machine: &run.machine,
+        app: run.application,
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        strategies,
+        budget,
+    };
+    let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
+        let (reads, seconds) =
+            trials::estimate_trial_reads_and_time(app, plain_prediction, max_instances, &run.machine);
+        sample_reads.set(reads);
+        seconds
+    };
+    let run = |strategy: Strategy| {
+        let mut trials = trials.borrow_mut();
+        let trials = match &mut *trials {
+            Some(trials) => trials,
+            none => {
+                let reads = run.application.reads;
+                let budget = budget.unwrap_or(0.0);
+                let wish = TrialSettings {
+                    run_reads: reads,
+                    max_instances,
+                    time_share: budget,
+                    sample_reads: sample_reads.get(),
+                };
+                none.insert(TrialRunner::copy_first_reads_for_trials(invocation, topology, threads, &wish)?)
+            }
         };
-        let expected = |app: &ApplicationModel, plain_prediction: genuma_strategy::model::RunPrediction| {
-            let (reads, seconds) =
-                trials::estimate_trial_reads_and_time(app, plain_prediction, max_instances, &self.machine);
-            sample_reads.set(reads);
-            seconds
-        };
-        let run = |strategy: Strategy| {
-            let mut trials = trials.borrow_mut();
-            let trials = match &mut *trials {
-                Some(trials) => trials,
-                none => {
-                    let reads = self.application.reads;
-                    let budget = budget.unwrap_or(0.0);
-                    let wish = TrialSettings {
-                        run_reads: reads,
-                        max_instances,
-                        time_share: budget,
-                        sample_reads: sample_reads.get(),
-                    };
-                    none.insert(TrialRunner::copy_first_reads_for_trials(invocation, topology, threads, &wish)?)
-                }
-            };
-            trials.run_trial(strategy)
-        };
-        advisor::advise_strategy(&question, reason_to_refuse, expected, run)
-    }
+        trials.run_trial(strategy)
+    };
+    advisor::advise_strategy(&question, reason_to_refuse, expected, run)
 }
 
 fn write_json(

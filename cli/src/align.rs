@@ -36,12 +36,13 @@ use genuma_reads::{
 use genuma_work::ProgressListener;
 use genuma_work::counters::RunCounterRecorder;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
+use genuma_work::quantity;
 use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::progress::UnitProgressDisplay;
-use crate::{aligned_files, command_line, counter_table, logging, machine_profile, multiqc, size_format};
+use crate::{aligned_files, command_line, counter_table, logging, machine_profile, multiqc};
 use outcome::{AlignOutcome, PlannedAndActualIndexPlacement, StageTimes};
 use scoring::ScoringAndReportOptions;
 
@@ -155,7 +156,7 @@ pub(crate) struct Args {
     threads: Option<u16>,
     /// Memory for sorting, such as 8G or 512M (powers of 1024); records that do not fit are spilled to the work
     /// folder [default: a quarter of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
     /// Folder for spilled records [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
@@ -400,7 +401,7 @@ impl Args {
         if let Some(work) = &self.work {
             require_existing_folder(work, &format!("--work {}", work.display()))?;
         }
-        debug!("{} of memory for sorting", size_format::format_bytes(memory));
+        debug!("{} of memory for sorting", quantity::format_bytes(memory));
         Ok(memory as usize)
     }
 }

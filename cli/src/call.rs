@@ -35,6 +35,7 @@ use genuma_somatic::pipeline::{CallJob, FinishedCall};
 use genuma_somatic::result_warnings::{ResultWarning, WarningTopic};
 use genuma_work::counters::RunCounterRecorder;
 use genuma_work::energy::PowerLog;
+use genuma_work::quantity::{self, format_count_with_noun, format_duration};
 use tracing::{info, warn};
 
 use self::job::PreparedCall;
@@ -47,8 +48,7 @@ use crate::forecast::input;
 use crate::forecast::model::ForecastInput;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::read_layout::ReadLayoutOptions;
-use crate::report::markup::{format_count_with_noun, format_duration};
-use crate::{aligned_files, command_line, fpga, gpu, logging, size_format};
+use crate::{aligned_files, command_line, fpga, gpu, logging};
 use blocking_warnings::{BlockingWarningRule, ResultsWithheldError};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
@@ -204,7 +204,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     pub(crate) threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     pub(crate) memory: Option<u64>,
     /// Work folder for data that does not fit in memory and for the results of finished units (see --resume), best on a
     /// fast disk; it is removed on success [default: .work in the output folder]
@@ -213,7 +213,7 @@ pub(crate) struct Args {
     /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
     /// of the input), such as 100G; with too little space the input files are read more often [default: the free space
     /// there, less 5% or 1G, whichever is more]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     pub(crate) scratch: Option<u64>,
     #[command(flatten)]
     pub(crate) gpu: gpu::GpuOptions,
@@ -577,8 +577,8 @@ fn log_forecast(job: &CallJob, reference: Option<u64>) -> anyhow::Result<()> {
             "planned: k-mers counted in {}; about {}, {} of memory and {} in the work folder (see `genuma plan`)",
             format_count_with_noun(forecast.partitions.into(), "partition"),
             format_duration(forecast.total_wall_s()),
-            size_format::format_bytes(forecast.peak_memory_bytes()),
-            size_format::format_bytes(forecast.scratch_bytes)
+            quantity::format_bytes(forecast.peak_memory_bytes()),
+            quantity::format_bytes(forecast.scratch_bytes)
         );
     }
     Ok(())

@@ -18,6 +18,7 @@ use genuma_somatic::root_positions;
 use genuma_work::ProgressListener;
 use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
+use genuma_work::quantity;
 use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
@@ -27,7 +28,7 @@ use crate::call::sample_options::{NormalReadSource, SampleNameOptions, SamplesAn
 use crate::input_files::InputFileStates;
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::ReadLayoutOptions;
-use crate::{aligned_files, command_line, json_file, logging, multiqc, size_format};
+use crate::{aligned_files, command_line, json_file, logging, multiqc};
 
 /// Check whether tumour and normal are from one person, and estimate contamination and purity.
 ///
@@ -194,7 +195,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     set.publish_all()?;
     aligned_files::log_record_counts(&lanes);
     let cost = measure_process_cost();
-    info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), size_format::format_bytes(cost.peak_bytes));
+    info!("{:.1} s, {} peak memory", start.elapsed().as_secs_f64(), quantity::format_bytes(cost.peak_bytes));
     Ok(())
 }
 

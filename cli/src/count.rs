@@ -16,6 +16,7 @@ use genuma_reads::{
 };
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost, measure_process_cost};
+use genuma_work::quantity;
 use tracing::{debug, info};
 
 use crate::call::{disk_space, memory_limits};
@@ -27,7 +28,7 @@ use crate::table_note::TableNote;
 use genuma_work::publish::AtomicFileSet;
 use genuma_work::{folder, signals};
 
-use crate::{aligned_files, command_line, fpga, gpu, multiqc, size_format};
+use crate::{aligned_files, command_line, fpga, gpu, multiqc};
 use outputs::{CountOutcome, KmerOutputFile};
 use resume::ResumableCount;
 
@@ -111,7 +112,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
     /// Folder for data that does not fit in memory, best on a fast disk [default: the folder of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
@@ -187,7 +188,7 @@ impl Args {
             let alternative = Some("lower --threads");
             return Err(memory_limits::too_little_memory_error(memory, min_memory_bytes, &subject, alternative));
         }
-        debug!("{threads} threads, {} of memory", size_format::format_bytes(memory));
+        debug!("{threads} threads, {} of memory", quantity::format_bytes(memory));
         let work = self.work.clone().unwrap_or_else(|| self.output_folder().to_path_buf());
         Ok(CountParams {
             k: self.k,
@@ -321,7 +322,7 @@ impl Args {
             outcome.stats.distinct,
             self.min_count,
             start.elapsed().as_secs_f64(),
-            size_format::format_bytes(measure_process_cost().peak_bytes),
+            quantity::format_bytes(measure_process_cost().peak_bytes),
             self.out.display()
         );
         Ok(())

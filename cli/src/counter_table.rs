@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use genuma_work::counters::{CounterValue, NumaBalancingCounters, ProcessCounters, RunCounters};
+use genuma_work::quantity::{format_bytes, group_thousands};
 use tracing::info;
-
-use crate::report::markup::group_thousands;
-use crate::size_format::format_bytes;
 
 /// One cell of the table: its text, and a note if the number is missing, a lower bound or an estimate.
 struct Cell {

@@ -6,10 +6,11 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 
+use genuma_work::quantity;
 use genuma_work::signals;
 
 use crate::allocator::{self, MemoryUlimit};
-use crate::{logging, size_format};
+use crate::logging;
 
 /// An error in the command line that the user gave. It ends the program with exit code 2, like the errors that the
 /// command-line parser finds.
@@ -140,7 +141,7 @@ fn memory_advice(error: &anyhow::Error) -> String {
 /// Returns a limit of this process on memory as a clause of a message.
 pub(crate) fn describe_memory_ulimit(limit: MemoryUlimit) -> String {
     let MemoryUlimit { bytes, subject, command } = limit;
-    format!("{subject} is limited to {} ({command}, or a limit of the batch system)", size_format::format_bytes(bytes))
+    format!("{subject} is limited to {} ({command}, or a limit of the batch system)", quantity::format_bytes(bytes))
 }
 
 /// Formats an error in one line: its message, and those of its causes that the message does not contain.

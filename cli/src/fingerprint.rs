@@ -7,8 +7,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use anyhow::Context;
-
-use crate::report::markup::format_date_and_time;
+use genuma_work::quantity::format_date_and_time;
 
 /// Text that identifies a run: lines with genuma's version, parameters and input files. It does not contain threads and
 /// memory, because results do not depend on them.

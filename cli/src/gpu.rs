@@ -10,11 +10,11 @@ use genuma_kmers::{
     CountingTimesWithAndWithoutDevices, Devices, ExpectedKmers, estimate_times_with_and_without_devices,
 };
 use genuma_reads::{Lane, ReadEstimate};
+use genuma_work::quantity::format_count_with_noun;
 use tracing::{debug, info, warn};
 
 use crate::device_list::find_devices_if_child_lists_any;
 use crate::errors::UsageError;
-use crate::report::markup::format_count_with_noun;
 
 /// The option `--gpu`.
 #[derive(Debug, Clone, clap::Args)]

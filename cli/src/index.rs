@@ -6,11 +6,12 @@ use std::time::Instant;
 use genuma_align::engine::genuma;
 use genuma_reads::fasta::Reference;
 use genuma_work::ProgressListener;
+use genuma_work::quantity;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
+use crate::command_line;
 use crate::progress::UnitProgressDisplay;
-use crate::{command_line, size_format};
 
 /// Memory that building the index takes, in tenths of a byte for each base of the reference ([`genuma::build_index`]).
 const BUILD_BYTES_PER_10_BASES: u64 = 18;
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Returns a warning if building the index of `bases` bases takes more memory than the `free` bytes; otherwise `None`.
 fn index_memory_warning(bases: u64, free: u64) -> Option<String> {
     let needed = bases * BUILD_BYTES_PER_10_BASES / 10;
-    let (shown, free_shown) = (size_format::format_bytes(needed), size_format::format_bytes(free));
+    let (shown, free_shown) = (quantity::format_bytes(needed), quantity::format_bytes(free));
     (needed > free).then(|| {
         format!(
             "building the index needs {shown} of memory, but {free_shown} are free: it may fail or be very slow; use a \

@@ -9,6 +9,7 @@ use clap::value_parser;
 use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
+use genuma_work::quantity;
 
 use crate::call::sample_options::{
     SampleNameOptions, SamplesAndLanes, TumourReadFileOptions, choose_normal_read_source,
@@ -27,7 +28,7 @@ use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::text;
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_mean_read_length};
 use crate::read_layout::ReadLayoutOptions;
-use crate::{command_line, gpu, size_format};
+use crate::{command_line, gpu};
 
 /// Default of `--read-length` in bp: usual for Illumina sequencers.
 const DEFAULT_READ_LENGTH_BP: u32 = 150;
@@ -85,7 +86,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
     /// Size of the reference genome in bases, instead of files: such as 3.1G or 25M (powers of 1000)
-    #[arg(long, value_name = "BASES", value_parser = size_format::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "single", "umi", "reference"], help_heading = "Input")]
+    #[arg(long, value_name = "BASES", value_parser = quantity::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "single", "umi", "reference"], help_heading = "Input")]
     genome: Option<u64>,
     /// Mean depths of the tumour and the normal, both required, such as 60,30; needed with --genome
     #[arg(long, value_name = "T,N", value_parser = parse_depths, requires = "genome", help_heading = "Input")]
@@ -111,14 +112,14 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
     /// Work folder of the call; only its free space is used in the prediction [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
     /// Maximum disk space in the work folder for k-mers that do not fit in memory and for packed reads (a compact copy
     /// of the input), such as 100G [default: the free space there, less 5% or 1G, whichever is more]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
     gpu: gpu::GpuOptions,

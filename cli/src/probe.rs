@@ -22,8 +22,9 @@ use tracing::{info, warn};
 
 use crate::device_list;
 use crate::json_file::{JsonOutput, schema_numbers};
+use crate::logging;
 use crate::progress::MeasurementProgressDisplay;
-use crate::{logging, report};
+use genuma_report as report;
 use machine_load::CpuPressureMeter;
 
 /// Measure this machine's memory: latency, bandwidth, contention.

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, leave_out_empty_stream_lanes};
+use genuma_work::quantity;
 
 use crate::errors::UsageError;
 use crate::table_note::name_samples_of_tables;
-use crate::{command_line, logging, size_format};
+use crate::{command_line, logging};
 use kmer_chunk::{KmerChunk, SequenceKmer};
 use kmer_file::{KmerFile, KmerLookup};
 use result_text::{CountColumn, MatrixValue, ResultForm, ResultWriter};
@@ -66,7 +67,7 @@ pub(crate) struct Args {
     threads: Option<u16>,
     /// Memory of the cache, which keeps the entries of k-mers that were found in tables, such as 500M; several tables
     /// share it; 0 disables it [default: enough for 5% of each table's k-mers]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes)]
     cache: Option<u64>,
 }
 

@@ -11,9 +11,10 @@ use genuma_simulate::{
     Error, GenomeSource, InsertModel, RecurrentErrorParams, SampleRole, SimulationParams, SomaticParams,
     simulate_to_folder, write_interleaved_reads_of_sample,
 };
+use genuma_work::quantity;
 
 use crate::errors::UsageError;
-use crate::{command_line, logging, size_format};
+use crate::{command_line, logging};
 
 /// Simulate tumour and normal reads with known somatic variants.
 ///
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
     /// Length of the generated genome in bases, such as 5000000, 300M or 3.1G (powers of 1000)
-    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = size_format::parse_bases, conflicts_with = "genome")]
+    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = quantity::parse_bases, conflicts_with = "genome")]
     genome_length: u64,
     /// Generate a genome of 24 chromosomes with repeats, satellites, duplications and gaps as frequent as in the genome
     /// of this species; its length (--genome-length) is at least 1 Mbp, and 3.1G is that of the human genome

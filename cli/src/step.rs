@@ -12,6 +12,7 @@ use genuma_storage::RunStore;
 use genuma_storage::step_output::{self, StepOutput};
 use genuma_work::cost::measure_process_cost;
 use genuma_work::folder::WorkFolder;
+use genuma_work::quantity;
 use genuma_work::signals;
 use genuma_work::unit::UnitStore;
 use tracing::{info, warn};
@@ -24,7 +25,7 @@ use crate::call::watcher::CallWatcher;
 use crate::call::{DistributedOutputOptions, judge_and_write_distributed_call};
 use crate::distributed::{DistributedPlan, PLAN_OBJECT_NAME};
 use crate::errors::UsageError;
-use crate::{command_line, logging, size_format};
+use crate::{command_line, logging};
 
 /// Run one task of a distributed call, planned with `genuma call --plan`, on any machine that can
 /// access the run store.
@@ -108,7 +109,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: as planned]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
     /// Folder for data that does not fit in memory, best on a local disk; the task creates its own work folder in it
     /// [default: $TMPDIR, else the folder of the run store, else /tmp]
@@ -148,7 +149,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     info!(
         "{step}: done in {:.1} s, {} of memory at most{left}",
         start.elapsed().as_secs_f64(),
-        size_format::format_bytes(measure_process_cost().peak_bytes)
+        quantity::format_bytes(measure_process_cost().peak_bytes)
     );
     Ok(())
 }
@@ -181,7 +182,7 @@ fn run_task(
         runner.run_task(step)?;
         let object = plan.call.open_task_output(run_store, step)?;
         return Ok(object.map_or_else(String::new, |object| {
-            format!("; {} in {}", size_format::format_bytes(object.len_bytes()), object.object_path_or_url())
+            format!("; {} in {}", quantity::format_bytes(object.len_bytes()), object.object_path_or_url())
         }));
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
@@ -350,7 +351,7 @@ fn print_progress(plan: &DistributedPlan, run_store: &RunStore) -> anyhow::Resul
             kind.command_line_name(),
             done.len(),
             objects.len(),
-            size_format::format_bytes(bytes)
+            quantity::format_bytes(bytes)
         );
         text += &if missing.is_empty() || missing.len() == objects.len() {
             "\n".to_owned()

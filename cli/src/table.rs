@@ -20,13 +20,14 @@ use genuma_flash::TablePageReader;
 use genuma_kmers::MAX_SAMPLES;
 use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::AtomicFileSet;
+use genuma_work::quantity;
 use tracing::{info, warn};
 
 use crate::call::memory_limits;
+use crate::command_line;
 use crate::count::outputs::{KmerOutputFile, keep_finished_units_on_interruption, kmer_table_spec};
 use crate::errors::{UsageError, require_existing_folder};
 use crate::table_note::{TableDerivation, TableNote, name_samples_of_tables};
-use crate::{command_line, size_format};
 use kmer_ranges::KmerRange;
 use merge::{INVALID_KMER, KmerCountBatch, TableMerger};
 use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
@@ -143,7 +144,7 @@ struct ResourceArgs {
     #[arg(short, long, value_name = "N", value_parser = command_line::thread_count_parser(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
 }
 
@@ -516,7 +517,7 @@ impl CombineJob<'_> {
             note.k,
             if n == 1 { "table" } else { "tables" },
             start.elapsed().as_secs_f64(),
-            size_format::format_bytes(measure_process_cost().peak_bytes),
+            quantity::format_bytes(measure_process_cost().peak_bytes),
             out.display()
         );
         Ok(())

@@ -8,10 +8,11 @@ use genuma_gpu::{DeviceDescription, DeviceKind, DiscoveredDevices};
 use genuma_machine::topology::{RecordedMachine, SyntheticMachine, Sysfs};
 use genuma_machine::{Topology, TopologySource};
 use genuma_work::publish::AtomicFile;
+use genuma_work::quantity;
 use serde::Serialize;
 
 use crate::json_file::{JsonOutput, schema_numbers};
-use crate::{device_list, logging, size_format};
+use crate::{device_list, logging};
 
 /// Show the NUMA nodes, CPUs, caches and memory of a machine.
 ///
@@ -107,6 +108,6 @@ pub(crate) fn format_opencl_device_line(device: &DeviceDescription) -> String {
     let atomics = if device.has_int64_atomics { "" } else { ", no 64-bit atomics: cannot count k-mers" };
     format!(
         "{number}  {name}: {kind}, {units} units, {} {memory_of}{node}{atomics}; {driver}",
-        size_format::format_bytes(*memory)
+        quantity::format_bytes(*memory)
     )
 }

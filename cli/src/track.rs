@@ -14,13 +14,14 @@ use genuma_track::change::VcfAlleleRecord;
 use genuma_track::pipeline::{TrackingJob, TrackingResult};
 use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
+use genuma_work::quantity;
 use tracing::{info, warn};
 
 use crate::errors::UsageError;
 use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
 use crate::read_layout::{ReadLayoutOptions, ReadStructureOption};
-use crate::{aligned_files, command_line, json_file, logging, size_format};
+use crate::{aligned_files, command_line, json_file, logging};
 
 /// Track known variants in later samples: relapse, residual disease.
 ///
@@ -155,7 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         info!("{line}");
     }
     let seconds = start.elapsed().as_secs_f64();
-    info!("{seconds:.1} s, {} peak memory", size_format::format_bytes(measure_process_cost().peak_bytes));
+    info!("{seconds:.1} s, {} peak memory", quantity::format_bytes(measure_process_cost().peak_bytes));
     Ok(())
 }
 

@@ -51,7 +51,7 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, reads, reads], "has no mate file"),
         (&[reference, reads, "-R", "SM:x"], "has no ID"),
         (&[reference, reads, "-R", "ID:x", "-R", "ID:y"], "2 read groups for 1 lanes"),
-        (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "1.0 MiB of memory is too little: sorting needs"),
+        (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "1 MiB of memory is too little: sorting needs"),
         (&[reference, reads, "--memory", "8", "-o", "x.bam"], "8 bytes of memory is too little, "),
         (&[reference, reads, "--memory", "8", "-o", "x.bam"], "write a unit after the number, such as 8G"),
         (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "--work nowhere: is not a folder"),

@@ -29,6 +29,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("track", &["work", "reads", "kmers", "somatic"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),
+    ("report", &["work", "machine", "probe", "annotate", "kmers", "pair", "somatic", "strategy"]),
     ("faults", &[]),
 ];
 

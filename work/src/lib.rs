@@ -12,6 +12,7 @@
 //!   energy.
 //! - [`counters`] counts what processes used: CPU time, context switches, page faults, cache misses, memory by node.
 //! - [`hash`] has the hash function of 64-bit words.
+//! - [`quantity`] formats and parses quantities: counts, sizes, durations.
 //! - [`proc_parsing`] parses files of `/proc`.
 //! - [`signals`] ends an interrupted or failed run cleanly.
 
@@ -26,6 +27,7 @@ pub mod progress;
 pub mod parallel;
 pub mod spillable_buckets;
 pub mod publish;
+pub mod quantity;
 pub mod disk_buckets;
 pub mod signals;
 pub mod spill;

@@ -18,8 +18,8 @@ use genuma_work::publish::AtomicFileSet;
 
 use super::Args;
 use crate::errors::UsageError;
-use crate::report::advice::{AdvisedRun, PlacementAdvice, placement_text};
 use crate::{command_line, external_aligner, json_file, logging, machine_profile};
+use genuma_report::advice::{AdvisedRun, PlacementAdvice, placement_text};
 
 /// Stands for the program in command lines if no command is given.
 const COMMAND_PLACEHOLDER: &str = "COMMAND";

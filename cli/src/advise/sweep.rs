@@ -6,7 +6,7 @@ use genuma_strategy::Strategy;
 use genuma_strategy::advisor::Advice;
 use genuma_strategy::sweep::{SweepPoint, list_sweep_thread_counts, predict_run_times_of_sweep};
 
-use crate::report::advice::AdvisedRun;
+use genuma_report::advice::AdvisedRun;
 
 /// Predicts the run time of each strategy with several numbers of threads. The strategies are those of the advice,
 /// including those that cannot be used for the run itself. If trials measured the plain run, the predictions are scaled

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use genuma_reads::{Lane, ReadEstimate};
+use genuma_work::quantity;
 use tracing::{debug, warn};
-
-use crate::size_format;
 
 /// Maximum bytes of the spill file for each sequenced base, reached if the reads share no super-k-mers. Empirical.
 const SPILL_BYTES_PER_BASE: f64 = 1.3;
@@ -42,14 +41,14 @@ pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> any
         bail!(
             "{}: {} are free, but the files of finished units need {} or more: choose a work folder with more free space with --work",
             folder.display(),
-            size_format::format_bytes(free),
-            size_format::format_bytes(MIN_FREE_BYTES_FOR_UNIT_FILES)
+            quantity::format_bytes(free),
+            quantity::format_bytes(MIN_FREE_BYTES_FOR_UNIT_FILES)
         );
     }
     let max_bytes = free - (free / 20).max(FREE_MARGIN_BYTES.min(free / 2));
     let scratch = requested.unwrap_or(max_bytes).min(max_bytes);
     if let Some(asked) = requested.filter(|&asked| asked > max_bytes) {
-        let [asked, free, max] = [asked, free, max_bytes].map(size_format::format_bytes);
+        let [asked, free, max] = [asked, free, max_bytes].map(quantity::format_bytes);
         warn!(
             "--scratch: {asked} are requested, but {} has {free} free, of which a margin stays free, so at most {max} \
              are used: the calls are the same, but the input may be read more often. Choose another folder with --work",
@@ -59,8 +58,8 @@ pub(crate) fn choose_scratch_bytes(folder: &Path, requested: Option<u64>) -> any
     debug!(
         "{}: {} free, {} for spilled k-mers and packed reads",
         folder.display(),
-        size_format::format_bytes(free),
-        size_format::format_bytes(scratch)
+        quantity::format_bytes(free),
+        quantity::format_bytes(scratch)
     );
     Ok(scratch)
 }
@@ -79,15 +78,15 @@ pub(crate) fn check_free_space(folder: &Path, needed: u64) -> anyhow::Result<()>
         bail!(
             "{}: {} are free, but the run may need {}: choose a work folder with more free space with --work, or raise --memory",
             folder.display(),
-            size_format::format_bytes(free),
-            size_format::format_bytes(needed)
+            quantity::format_bytes(free),
+            quantity::format_bytes(needed)
         );
     }
     debug!(
         "{}: {} free, {} needed at most",
         folder.display(),
-        size_format::format_bytes(free),
-        size_format::format_bytes(needed)
+        quantity::format_bytes(free),
+        quantity::format_bytes(needed)
     );
     Ok(())
 }

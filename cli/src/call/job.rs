@@ -10,6 +10,7 @@ use genuma_somatic::known_variants::KnownVariants;
 use genuma_somatic::pipeline::{CallJob, CallParams, Resources};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
+use genuma_work::quantity;
 use genuma_work::unit::UnitStore;
 use tracing::debug;
 
@@ -22,13 +23,13 @@ use super::{
     Args, DEFAULT_TARGET_PADDING_BP, disk_space, known_info, measure_forecast_input, memory_limits, panel,
     sample_options, why,
 };
+use crate::command_line;
 use crate::errors::UsageError;
 use crate::forecast::cost::CostOptions;
 use crate::forecast::rate_source::RateSource;
 use crate::forecast::text;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
-use crate::{command_line, size_format};
 
 /// A call that can run.
 pub(super) struct PreparedCall {
@@ -257,6 +258,6 @@ fn build_resources(threads: Option<u16>, memory: Option<u64>, scratch: Option<u6
     let means =
         Resources { threads: command_line::threads_or_all_cpus(threads), memory, scratch, devices: Devices::default() };
     memory_limits::check_memory_budget(&means, None)?;
-    debug!("{} threads, {} of memory", means.threads, size_format::format_bytes(memory));
+    debug!("{} threads, {} of memory", means.threads, quantity::format_bytes(memory));
     Ok(means)
 }

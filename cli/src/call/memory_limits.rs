@@ -5,11 +5,12 @@ use std::path::Path;
 
 use genuma_reads::AlignedOptions;
 use genuma_somatic::pipeline::Resources;
+use genuma_work::quantity;
 
 use crate::allocator;
+use crate::command_line;
 use crate::errors::{UsageError, describe_memory_ulimit};
 use crate::forecast::model;
-use crate::{command_line, size_format};
 
 /// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
 /// such as G. Chosen: no machine has so little memory.
@@ -24,7 +25,7 @@ pub(crate) fn too_little_memory_error(
     subject: &str,
     alternative: Option<&str>,
 ) -> UsageError {
-    let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(needed));
+    let (have, need) = (quantity::format_bytes(memory), quantity::format_bytes(needed));
     let alternative = alternative.map(|other| format!(" or {other}")).unwrap_or_default();
     // The default is half of what is left. A limit that leaves too little for it leaves hardly more to --memory.
     let is_limited = process_limits_left(Path::new("/")).into_iter().any(|left| left / 2 < needed);
@@ -72,7 +73,7 @@ pub(crate) fn default_memory_budget_bytes() -> u64 {
 pub(crate) fn cap_memory_to_machine_total(requested: u64) -> u64 {
     let total = read_meminfo_bytes(Path::new("/"), "MemTotal:").unwrap_or(requested);
     if requested > total {
-        let (asked, all) = (size_format::format_bytes(requested), size_format::format_bytes(total));
+        let (asked, all) = (quantity::format_bytes(requested), quantity::format_bytes(total));
         tracing::warn!(
             "--memory: {asked} are more than the {all} of this machine, so the limit is {all}: the result is the same, but other \
              programs may run out of memory; give less"

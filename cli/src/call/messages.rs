@@ -10,11 +10,11 @@ use genuma_somatic::gene_annotation::{GeneAnnotation, GeneFile};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_work::cost::measure_process_cost;
+use genuma_work::quantity::{self, format_count_with_noun, group_thousands};
 use tracing::{info, warn};
 
 use super::result_files;
-use crate::report::markup::{format_count_with_noun, group_thousands};
-use crate::{counter_table, size_format};
+use crate::counter_table;
 
 /// Logs the number of genes, and the features of the GFF3 file that are skipped.
 pub(super) fn log_gene_counts(gff: &GeneFile, genes: &GeneAnnotation) {
@@ -91,7 +91,7 @@ pub(super) fn log_result(outcome: &CallSummary, out: &Path, start: Instant) {
         passed.values().sum::<u64>(),
         if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
-        size_format::format_bytes(measure_process_cost().peak_bytes),
+        quantity::format_bytes(measure_process_cost().peak_bytes),
         out.join(result_files::REPORT_FILE_NAME).display()
     );
 }

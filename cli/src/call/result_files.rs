@@ -31,7 +31,8 @@ use super::summary::ScreenHitsAndAnnotationSummary;
 use super::watcher::CallWatcher;
 use super::{provenance, signature_fit, summary, targets, why};
 use crate::json_file::{JsonOutput, schema_numbers};
-use crate::{multiqc, report};
+use crate::multiqc;
+use genuma_report as report;
 
 /// Name of the HTML report.
 pub(crate) const REPORT_FILE_NAME: &str = "report.html";

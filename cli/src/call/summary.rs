@@ -25,11 +25,11 @@ use genuma_somatic::sequencing_errors::ErrorModel;
 use genuma_somatic::target_gaps::TargetGap;
 use genuma_somatic::vcf_record::{self, VcfRecord};
 use genuma_work::parallel::map_in_order;
+use genuma_work::quantity::format_date_and_time;
 use genuma_work::spill;
 use genuma_work::timeline::Timeline;
 
-use crate::report::call::choose_calls_with_pileups;
-use crate::report::markup::format_date_and_time;
+use genuma_report::call::choose_calls_with_pileups;
 
 /// Annotations that are computed after the VCF records: screened sequences, known variants, genes and consequences.
 pub(crate) struct ScreenHitsAndAnnotationSummary {

@@ -8,12 +8,12 @@ use genuma_simulate::evaluate::vcf::{self, VcfRecord};
 use genuma_somatic::change::{Breakend, Change, RetainedSide, left_align_allele};
 use genuma_somatic::pipeline::{CallJob, Resources};
 use genuma_somatic::variant_trace::{TraceReport, TracedVariant};
+use genuma_work::quantity;
 
 use tracing::warn;
 
 use crate::errors::UsageError;
 use crate::forecast::model::min_call_memory_bytes;
-use crate::size_format;
 
 /// Maximum number of reports that are formatted at a time.
 const MAX_REPORTS_PER_TEXT: usize = 4096;
@@ -179,7 +179,7 @@ pub(crate) fn check_memory_of_traces(job: &CallJob, reference: Option<u64>) -> R
     if traced == 0 || memory >= min_memory {
         return Ok(());
     }
-    let [have, need] = [memory, min_memory].map(size_format::format_bytes);
+    let [have, need] = [memory, min_memory].map(quantity::format_bytes);
     Err(UsageError(format!(
         "{have} of memory is too little for --why of {} variants, which needs {need}: raise --memory or ask for fewer",
         job.traced_variants.len()

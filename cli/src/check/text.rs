@@ -9,8 +9,7 @@ use genuma_pair::identity::Relation;
 use genuma_pair::library::metrics::SamplePairLibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
-
-use crate::size_format;
+use genuma_work::quantity;
 
 /// Contamination levels (shares), compared with the lower end of the 95% interval: below 0.01 the contamination is
 /// reported as low, from 0.01 on as moderate, from 0.03 on as HIGH. Empirical: at 1% contamination a foreign allele is
@@ -76,7 +75,7 @@ pub(crate) fn format_pair_summary(
                 100.0 * thin
             ),
         );
-        let mut what = format!("{} read pairs, {}", library.pairs, size_format::format_bases(bases[s]));
+        let mut what = format!("{} read pairs, {}", library.pairs, quantity::format_bases(bases[s]));
         if let Some(copies) = &library.duplicates.share {
             let _ = write!(what, "; duplicates {}", format_percent(copies));
         }

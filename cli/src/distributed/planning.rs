@@ -16,6 +16,7 @@ use genuma_somatic::pipeline::{CallJob, count_acgt_bases};
 use genuma_somatic::result_warnings::ResultWarning;
 use genuma_somatic::target_depth::TargetsOption;
 use genuma_storage::RunStore;
+use genuma_work::quantity::{self, format_count_with_noun, format_duration};
 use tracing::{info, warn};
 
 use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
@@ -23,8 +24,6 @@ use crate::command_line;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED_RATES;
 use crate::forecast::steps::StepTaskForecast;
-use crate::report::markup::{format_count_with_noun, format_duration};
-use crate::size_format;
 
 /// Options of `genuma call --plan`.
 pub(crate) struct PlanRequest<'a> {
@@ -148,8 +147,7 @@ fn store_location(run: &str) -> anyhow::Result<String> {
 fn check_scatter_memory(job: &CallJob, grid: BinGrid) -> anyhow::Result<()> {
     let min_memory_bytes = min_memory_bytes_for_grid(grid, job.resources.threads);
     if job.resources.memory < min_memory_bytes {
-        let (have, need) =
-            (size_format::format_bytes(job.resources.memory), size_format::format_bytes(min_memory_bytes));
+        let (have, need) = (quantity::format_bytes(job.resources.memory), quantity::format_bytes(min_memory_bytes));
         bail!(
             "{have} of memory is too little for a step that scatters reads into {} bins, which needs {need}: raise --memory or lower --threads",
             grid.num_bins()
@@ -244,7 +242,7 @@ fn report_plan(plan: &DistributedPlan, needs: &[StepTaskForecast]) {
         format_count_with_noun(plan.parts.into(), "partition"),
         format_duration(cpu_s),
         format_duration(wall_s),
-        size_format::format_bytes(max_memory_bytes),
+        quantity::format_bytes(max_memory_bytes),
         plan.run,
     );
 }

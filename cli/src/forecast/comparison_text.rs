@@ -6,12 +6,12 @@ use std::path::Path;
 
 use anyhow::bail;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
+use genuma_work::quantity::{format_duration, format_three_digits, format_with_si_prefix, group_thousands};
 
 use super::comparison_notes::comparison_notes;
 use super::comparison_page;
 use super::machine_comparison::{CallOnMachine, MachineComparison};
 use super::text_table::format_text_table;
-use crate::report::markup::{format_duration, format_three_digits, format_with_si_prefix, group_thousands};
 use crate::{json_file, logging};
 
 /// Prints a comparison, and writes it to the files that are given.

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use genuma_work::quantity::format_energy;
 use serde::Serialize;
 
 use super::cost::parse_non_negative_number;
 use super::machine_table::Machine;
 use super::model::{CallForecast, ForecastInput};
 use super::rates::MEASURED_RATES;
-use crate::report::markup::format_energy;
 
 /// Hours of a year, with leap years.
 const HOURS_PER_YEAR: f64 = 8766.0;

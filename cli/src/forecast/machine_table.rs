@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
+use genuma_work::quantity;
 use serde::Serialize;
 
 use super::cost::parse_non_negative_number;
-use crate::size_format;
 
 /// Columns of the table, by their names in its first line. The first three are required.
 const COLUMNS: [&str; 10] =
@@ -95,7 +95,7 @@ fn parse_machine(columns: &[&str], values: &[&str]) -> anyhow::Result<Machine> {
         parsed.map_err(|error| anyhow::anyhow!("column '{name}': {error}"))
     };
     let size = |name: &str, text: &str| {
-        size_format::parse_bytes(text).map_err(|error| anyhow::anyhow!("column '{name}': {error}"))
+        quantity::parse_bytes(text).map_err(|error| anyhow::anyhow!("column '{name}': {error}"))
     };
     let machine = Machine {
         name: required("name")?.to_owned(),

@@ -15,10 +15,10 @@ use genuma_somatic::count::{
 };
 use genuma_somatic::pipeline::{CallParams, Resources};
 use genuma_work::energy::estimate_energy_j;
+use genuma_work::quantity;
 use serde::Serialize;
 
 use super::rates::{CostRates, MAX_GENOME_GBP_OF_UNSCALED_RATES};
-use crate::size_format;
 
 /// Minimum memory of a call, however small its input (bytes). A call with less is refused. Measured: 90 MiB with two
 /// threads on 0.2 Mbp.
@@ -171,12 +171,12 @@ impl ForecastInput {
         let Resources { threads, memory, .. } = self.resources;
         let min_memory_bytes = min_call_memory_bytes(threads, self.reference_bases);
         if memory < min_memory_bytes {
-            let (have, need) = (size_format::format_bytes(memory), size_format::format_bytes(min_memory_bytes));
+            let (have, need) = (quantity::format_bytes(memory), quantity::format_bytes(min_memory_bytes));
             return CallForecast::refuse(
                 format!("{have} of memory is too little: the call needs {need} or more"),
                 format!(
                     "give --memory {}, or lower --threads",
-                    size_format::format_bytes_as_option_value(min_memory_bytes)
+                    quantity::format_bytes_as_option_value(min_memory_bytes)
                 ),
             );
         }
@@ -185,11 +185,11 @@ impl ForecastInput {
             return CallForecast::refuse(
                 format!(
                     "counting {} of k-mers would need more than {MAX_PARTITIONS} passes over the reads",
-                    size_format::format_bytes(expected.super_kmer_bytes)
+                    quantity::format_bytes(expected.super_kmer_bytes)
                 ),
                 format!(
                     "give --scratch {} or more",
-                    size_format::format_bytes_as_option_value(expected.super_kmer_bytes / 16 + 1)
+                    quantity::format_bytes_as_option_value(expected.super_kmer_bytes / 16 + 1)
                 ),
             );
         };
@@ -210,8 +210,8 @@ impl ForecastInput {
             forecast.fits = false;
             forecast.advice.push(format!(
                 "{name} may take {} of memory, more than --memory: give --memory {}",
-                size_format::format_bytes(*peak_bytes),
-                size_format::format_bytes_as_option_value(self.sufficient_memory_bytes(*peak_bytes, rates))
+                quantity::format_bytes(*peak_bytes),
+                quantity::format_bytes_as_option_value(self.sufficient_memory_bytes(*peak_bytes, rates))
             ));
         }
         if planned.partitions > 1 {
@@ -219,20 +219,20 @@ impl ForecastInput {
             forecast.advice.push(format!(
                 "counting needs {} passes over the reads: with --scratch {} one pass is enough (now {})",
                 planned.partitions,
-                size_format::format_bytes_as_option_value(all_kmers_bytes),
-                size_format::format_bytes(self.resources.scratch)
+                quantity::format_bytes_as_option_value(all_kmers_bytes),
+                quantity::format_bytes(self.resources.scratch)
             ));
         }
         if !reads_are_packed {
             forecast.advice.push(format!(
                 "with --scratch {} later passes would read packed reads instead of the input files (now {})",
-                size_format::format_bytes_as_option_value(scratch_bytes_for_reads_and_kmers(
+                quantity::format_bytes_as_option_value(scratch_bytes_for_reads_and_kmers(
                     &self.kmer_count_params(),
                     self.num_samples,
                     &expected,
                     &self.estimate()
                 )),
-                size_format::format_bytes(self.resources.scratch)
+                quantity::format_bytes(self.resources.scratch)
             ));
         }
         forecast

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhow::bail;
 use genuma_work::publish::AtomicFileSet;
+use genuma_work::quantity::{self, format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
 
 use super::cost::{CostOptions, ForecastWithCost};
 use super::model::ForecastInput;
 use super::rate_source::RateSource;
 use super::rates::MACHINE_OF_MEASURED_RATES;
 use super::text_table::format_text_table;
-use crate::report::markup::{format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
-use crate::{gpu, json_file, logging, size_format};
+use crate::{gpu, json_file, logging};
 
 /// Prints the forecast of a call with this input, and writes it to the file `json` if one is given.
 ///
@@ -103,19 +103,19 @@ fn render_input(plan: &ForecastWithCost) -> String {
         .map_or_else(|| "no reference".to_owned(), |n| format!("a reference of {}bp", format_with_si_prefix(n as f64)));
     let scratch = match given.resources.scratch {
         u64::MAX => "unlimited scratch space".to_owned(),
-        bytes => format!("{} of scratch space", size_format::format_bytes(bytes)),
+        bytes => format!("{} of scratch space", quantity::format_bytes(bytes)),
     };
     format!(
         "tumour {tumour}bp, normal {normal}bp in reads of {}, {reference}\n{}, {} of memory, {scratch}\n\n",
         given.read_length,
         format_count_with_noun(given.resources.threads as u64, "thread"),
-        size_format::format_bytes(given.resources.memory),
+        quantity::format_bytes(given.resources.memory),
     )
 }
 
 /// Formats a size in bytes; 0 is a dash.
 fn size_or_dash(bytes: u64) -> String {
-    if bytes == 0 { "-".to_owned() } else { size_format::format_bytes(bytes) }
+    if bytes == 0 { "-".to_owned() } else { quantity::format_bytes(bytes) }
 }
 
 /// Formats a table with a row for each unit of the call, and a row of totals.

@@ -6,7 +6,7 @@ use genuma_machine::Topology;
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::{BandwidthKernel, BandwidthMeasurement, BufferPageKind, Measurement, MemoryLocation};
 
-use crate::report::machine::describe_load_warning;
+use genuma_report::machine::describe_load_warning;
 
 /// Formats the main measurements with their units, and what could not be measured.
 pub(crate) fn format_profile_summary(profile: &MachineProfile) -> String {

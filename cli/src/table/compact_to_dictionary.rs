@@ -7,6 +7,7 @@ use anyhow::Context;
 use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionaryHeader, DictionarySpec, Error, is_dictionary_file};
 use genuma_flash::{EntryBatch, TablePageReader};
 use genuma_work::publish::{AtomicFile, PartialFile};
+use genuma_work::quantity;
 use tracing::info;
 
 use super::string_fasta::write_string_fasta;
@@ -15,7 +16,6 @@ use crate::call::memory_limits;
 use crate::count::outputs::keep_finished_units_on_interruption;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::query::open_dictionary_with_note;
-use crate::size_format;
 use crate::table_note::TableNote;
 
 /// Number of table pages that are read at a time.
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "no_counts")]
     sample: Vec<String>,
     /// Maximum memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of the free memory]
-    #[arg(long, value_name = "SIZE", value_parser = size_format::parse_bytes, help_heading = "Resources")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Resources")]
     memory: Option<u64>,
 }
 

@@ -5,15 +5,16 @@ mod tests;
 
 use std::fmt::Write;
 
+use genuma_work::quantity::{
+    format_bytes, format_duration, format_energy, format_three_digits, format_with_si_prefix, group_thousands,
+};
+
 use super::comparison_notes::comparison_notes;
 use super::machine_comparison::{CallCost, CallOnMachine, MachineComparison};
 use super::machine_table::Machine;
-use crate::report::BASE_STYLE;
-use crate::report::markup::{
-    escape_html, fill_template, format_binary_bytes, format_duration, format_energy, format_three_digits,
-    format_with_si_prefix, group_thousands,
-};
-use crate::report::plot::{LegendKey, StackedHorizontalBar, horizontal_bar_chart, html_figure};
+use genuma_report::BASE_STYLE;
+use genuma_report::markup::{escape_html, fill_template};
+use genuma_report::plot::{LegendKey, StackedHorizontalBar, horizontal_bar_chart, html_figure};
 
 const BOUGHT_KEY: LegendKey<'static> = LegendKey { style: "bought", name: "bought, or without a price" };
 const RENTED_KEY: LegendKey<'static> = LegendKey { style: "rented", name: "rented" };
@@ -169,8 +170,8 @@ fn machine_rows(comparison: &MachineComparison) -> String {
     for CallOnMachine { machine, .. } in &comparison.machines {
         let cells = [
             group_thousands(machine.threads as u64),
-            format_binary_bytes(machine.memory),
-            if machine.scratch == u64::MAX { "no limit".to_owned() } else { format_binary_bytes(machine.scratch) },
+            format_bytes(machine.memory),
+            if machine.scratch == u64::MAX { "no limit".to_owned() } else { format_bytes(machine.scratch) },
             format!("{}", machine.cpu_time),
             machine.watts.map_or_else(|| "–".to_owned(), |watts| format!("{watts:.0}")),
             format_money(machine.price),

@@ -2,7 +2,7 @@ use super::*;
 use crate::forecast::machine_comparison::MachineComparisonOptions;
 use crate::forecast::machine_comparison::tests::machine;
 use crate::forecast::model::tests::human_genome_input;
-use crate::report::testing::assert_html_is_nested;
+use genuma_report::testing::assert_html_is_nested;
 
 fn small() -> Machine {
     Machine { memory: 1 << 30, ..machine("small") }

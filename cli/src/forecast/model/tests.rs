@@ -1,5 +1,6 @@
 use super::*;
 use crate::forecast::rates::MEASURED_RATES;
+use genuma_work::quantity;
 
 /// A human genome at 30x/30x.
 pub(crate) fn human_genome_input() -> ForecastInput {
@@ -65,7 +66,7 @@ fn less_scratch_means_more_partitions_and_advice() {
     let advised = some.advice.iter().find(|line| line.contains("--scratch")).expect("advice");
     // The advice works.
     let word = advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
-    assert_eq!(by(size_format::parse_bytes(word).expect("a size")).partitions, 1, "{advised}");
+    assert_eq!(by(quantity::parse_bytes(word).expect("a size")).partitions, 1, "{advised}");
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_copy_of_the_reads_is_made_where_there_is_room_beside_the_kmers() {
     // The advice works, and much less does not.
     let [advised] = &none.advice[..] else { panic!("{:?}", none.advice) };
     let word = advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
-    let scratch = size_format::parse_bytes(word).expect("a size");
+    let scratch = quantity::parse_bytes(word).expect("a size");
     assert_eq!(by(scratch).packed_bytes, human_genome_input().packed_bytes, "{advised}");
     assert_eq!(by(scratch / 2).packed_bytes, 0);
     // When k-mers are counted in several partitions, the files are read again in any case.
@@ -130,7 +131,7 @@ fn what_cannot_fit_is_refused_and_what_may_not_is_told() {
     assert!(!over.fits && over.refused.is_none());
     assert!(over.advice[0].contains("more than --memory: give --memory "), "{:?}", over.advice);
     let word = over.advice[0].rsplit(' ').next().expect("a size");
-    assert!(forecast_with(|g| g.resources.memory = size_format::parse_bytes(word).expect("a size")).fits);
+    assert!(forecast_with(|g| g.resources.memory = quantity::parse_bytes(word).expect("a size")).fits);
     let ample = forecast_with(|g| g.resources.memory = 400 << 30);
     assert!(ample.fits && ample.advice.is_empty(), "{:?}", ample.advice);
 }
