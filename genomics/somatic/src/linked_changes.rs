@@ -31,8 +31,7 @@ pub(crate) struct LinkageEvidence {
     /// counts as linked.
     pub(crate) is_linked: bool,
     /// Natural-log likelihood ratio of a somatic haplotype over a haplotype that normal and tumour share, from all
-    /// molecules that cross any of the changes that arose in one event; `None` if no other change did, or with several
-    /// tumours.
+    /// molecules that cross any of the changes that arose in one event; `None` if no other change did.
     pub(crate) haplotype_log_ratio: Option<f64>,
     /// Natural-log odds that the changes that arose in one event are a cluster of mutations rather than differences
     /// spread over the contig; 0 if they are too few or too far apart for a cluster.
@@ -142,15 +141,14 @@ fn cluster_log_odds<'a>(ranges: impl Iterator<Item = &'a Range<usize>> + Clone, 
     ((n - 1) as f64 * (contig_len as f64 / span as f64).ln() - (n as f64).ln()).max(0.0)
 }
 
-/// Natural-log likelihood ratio of a somatic haplotype over a haplotype that normal and tumour share. `None` for a
-/// single change, or with several tumours.
+/// Natural-log likelihood ratio of a somatic haplotype over a haplotype that the normal and all tumours share. `None` for
+/// a single change.
 fn haplotype_log_ratio(haplotype: &[&ChangeWithVotes<'_>], in_normal: f64) -> Option<f64> {
-    if haplotype.len() < 2 || haplotype.iter().any(|own| own.tumours.len() != 1) {
-        return None;
-    }
+    let first = haplotype.first().filter(|_| haplotype.len() > 1)?;
     let normal = add_votes(haplotype.iter().map(|own| own.normal));
-    let tumour = add_votes(haplotype.iter().map(|own| own.pooled));
-    Some(genotype::somatic_over_shared_log_ratio(&normal, tumour, in_normal))
+    let votes_of_tumour = |t: usize| add_votes(haplotype.iter().map(|own| &own.tumours[t][..]));
+    let tumours: Vec<Vec<MoleculeVote>> = (0..first.tumours.len()).map(votes_of_tumour).collect();
+    Some(genotype::somatic_over_shared_log_ratio(&normal, &tumours, in_normal))
 }
 
 /// Combines the votes on several changes of one haplotype to one vote for each molecule, sorted by pair. The log-odds
@@ -217,7 +215,7 @@ mod tests {
         let linkage = linkage_of(&snv(160, b"T", b"C"), 0);
         let own = genotype::somatic_over_shared_log_ratio(
             &votes(200, 0, 30),
-            [votes(0, 10, 30), votes(40, 2, 30)].concat(),
+            &[[votes(0, 10, 30), votes(40, 2, 30)].concat()],
             0.0,
         );
         for one in &linkage {

@@ -219,13 +219,14 @@ pub(crate) fn estimate_fraction_ratio_before_calls(alleles: &TumourAlleles, moda
         found += *n as f64 * f64::from(seen.normal[0]);
         if_alike += *n as f64 * f64::from(seen.normal[1]) * fraction;
     }
+    let overdispersion = estimate_overdispersion(alleles, modal_depth);
     if roots < params.min_few_roots
-        || roots * params.max_inherited_share_of_few < expected_inherited_roots(alleles, modal_depth)
+        || roots * params.max_inherited_share_of_few < expected_inherited_roots(alleles, modal_depth, overdispersion)
     {
         return None;
     }
     // docs/model/tumor_in_normal.md (7)
-    let deviation = (params.roots_per_observation * f64::max(found, 1.0)).sqrt() / if_alike;
+    let deviation = (params.roots_per_observation * f64::max(overdispersion * found, 1.0)).sqrt() / if_alike;
     let value = found / if_alike;
     let [low, high] = [-1.0, 1.0].map(|side| value + side * params.few_alleles_deviations * deviation);
     (high < params.ratio_grid.1).then_some(Estimate { value, low: low.max(0.0), high })
@@ -444,11 +445,12 @@ fn inherited_allele_balance(alleles: &TumourAlleles, modal_depth: f64) -> impl I
 }
 
 /// Expected number of roots at which an inherited allele looks like an allele of the tumour, because at most a quarter
-/// of the normal's reads have it by chance.
-fn expected_inherited_roots(alleles: &TumourAlleles, modal_depth: f64) -> f64 {
+/// of the normal's molecules have it by chance. `overdispersion` is the number of occurrences that count as one molecule.
+fn expected_inherited_roots(alleles: &TumourAlleles, modal_depth: f64, overdispersion: f64) -> f64 {
     let logs = log_factorials(alleles.allele_imbalance.len());
     let expected = |(depth, of): (usize, [u64; 2])| {
-        let rare = binomial_cdf([depth / 4, depth], 0.5, &logs);
+        let molecules = (depth as f64 / overdispersion).round() as usize;
+        let rare = binomial_cdf([molecules / 4, molecules], 0.5, &logs);
         // Roots at which either allele is as rare are not among those counted.
         of[0] as f64 * rare / (1.0 - 2.0 * rare)
     };

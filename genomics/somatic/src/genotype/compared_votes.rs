@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::likelihood::{
     NormalWithoutAlleleLikelihood, error_log_likelihood, fitted_log_likelihood_of_tumours, germline_fraction_density,
-    joint_somatic_log_likelihood, log_likelihood_at_fraction, log_likelihood_averaged_over_fractions,
+    joint_or_common_somatic_log_likelihood, joint_somatic_log_likelihood, log_likelihood_at_fraction, log_likelihood_averaged_over_fractions,
     order_independent_sum, phasing_error_log_likelihood, shared_low_fraction_log_likelihood,
 };
 use super::result::{AlleleSupport, QualityLimits};
@@ -102,10 +102,9 @@ impl<'a> VotesOfAllSamples<'a> {
             - self.params.germline_prior_log_odds()
     }
 
-    /// Log-odds over an allele that normal and tumour share. With several tumours the fractions of each are unknown, so
-    /// they are not compared with a common one.
+    /// Log-odds over an allele that the normal and all tumours share at one fraction.
     fn log_odds_over_shared(&self) -> f64 {
-        if !self.params.has_normal || self.tumours.len() != 1 {
+        if !self.params.has_normal {
             return f64::INFINITY;
         }
         // An allele of unknown fraction (Poisson counts, averaged over all fractions) is missing in the normal more
@@ -116,16 +115,18 @@ impl<'a> VotesOfAllSamples<'a> {
         } else {
             0.0
         };
+        let somatic = self.normal_without_allele.log_likelihood_with_prior
+            + joint_or_common_somatic_log_likelihood(self.tumours, &self.pooled);
         // docs/model/genotype.md (21)
         let haplotype_log_ratio = self
             .params
             .haplotype_log_ratio
-            .unwrap_or_else(|| self.somatic - shared_low_fraction_log_likelihood(self.normal, &self.pooled));
+            .unwrap_or_else(|| somatic - shared_low_fraction_log_likelihood(self.normal, &self.pooled));
         let phasing_error = self
             .params
             .orientation_with_phasing_errors
             .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(self.normal, &self.pooled, strand));
         (haplotype_log_ratio.max(expected_log_ratio) - self.params.shared_prior_log_odds())
-            .min(self.somatic - phasing_error)
+            .min(somatic - phasing_error)
     }
 }

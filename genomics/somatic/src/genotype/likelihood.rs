@@ -1,6 +1,7 @@
 //! Likelihoods of the molecules' votes under each explanation of an allele: mutation, error, germline variant, allele of
 //! both samples (docs/model/genotype.md). All are natural logarithms.
 
+use super::pool_votes_of_samples;
 use super::result::AlleleSupport;
 use crate::genotype_params::GENOTYPE_MODEL_PARAMS;
 use crate::molecule_vote::MoleculeVote;
@@ -179,9 +180,13 @@ fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
     if !several {
         return present;
     }
-    let absent = log_likelihood_at_fraction(tumour, 0.0);
-    let most = present.max(absent);
-    most + (0.5 * ((present - most).exp() + (absent - most).exp())).ln()
+    log_of_mean_likelihood(present, log_likelihood_at_fraction(tumour, 0.0))
+}
+
+/// Logarithm of the mean of two likelihoods of which the logarithms are given.
+fn log_of_mean_likelihood(a: f64, b: f64) -> f64 {
+    let most = a.max(b);
+    most + (0.5 * ((a - most).exp() + (b - most).exp())).ln()
 }
 
 /// Log-likelihood of the votes of all tumours if the change is somatic. A clonal change of their common founder has a
@@ -204,7 +209,18 @@ pub(super) fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64
     founders.sort_by(f64::total_cmp);
     let most = founders.iter().copied().fold(apart, f64::max);
     let founder = founders.iter().map(|of| (of - most).exp()).sum::<f64>() / founders.len() as f64;
-    most + (0.5 * ((apart - most).exp() + founder)).ln()
+    log_of_mean_likelihood(apart, most + founder.ln())
+}
+
+/// Log-likelihood of the votes of all tumours if the change is somatic, for the comparison with an allele that all samples
+/// share at one fraction: tumours of equal purity have a clonal change at one fraction too. `pooled` are the votes of all
+/// tumours together.
+pub(super) fn joint_or_common_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>], pooled: &[MoleculeVote]) -> f64 {
+    let joint = joint_somatic_log_likelihood(tumours);
+    match tumours.len() {
+        1 => joint,
+        _ => log_of_mean_likelihood(joint, log_likelihood_averaged_over_fractions(pooled, |_| 1.0)),
+    }
 }
 
 /// Log-likelihood of the votes of all tumours at the best-fitting fractions. Each fraction after the first costs half
@@ -266,16 +282,19 @@ impl NormalWithoutAlleleLikelihood {
     }
 }
 
-/// Log-likelihood ratio of a somatic allele of one tumour over an allele that normal and tumour share. `in_normal` is
-/// the known ratio of the allele fraction in the normal to that in the tumour, or 0.
-pub(crate) fn somatic_over_shared_log_ratio(normal: &[MoleculeVote], tumour: Vec<MoleculeVote>, in_normal: f64) -> f64 {
-    let shared = shared_low_fraction_log_likelihood(normal, &tumour);
-    let support = AlleleSupport::count_supporting_molecules(&tumour);
-    let tumours = [tumour];
+/// Log-likelihood ratio of a somatic allele over an allele that the normal and all tumours share. `in_normal` is the
+/// known ratio of the allele fraction in the normal to that in the tumour, or 0.
+pub(crate) fn somatic_over_shared_log_ratio(
+    normal: &[MoleculeVote],
+    tumours: &[Vec<MoleculeVote>],
+    in_normal: f64,
+) -> f64 {
+    let pooled = pool_votes_of_samples(tumours);
+    let support = AlleleSupport::count_supporting_molecules(&pooled);
     // docs/model/genotype.md (21)
-    NormalWithoutAlleleLikelihood::fit_contamination(normal, &tumours, support, in_normal).log_likelihood_with_prior
-        + joint_somatic_log_likelihood(&tumours)
-        - shared
+    NormalWithoutAlleleLikelihood::fit_contamination(normal, tumours, support, in_normal).log_likelihood_with_prior
+        + joint_or_common_somatic_log_likelihood(tumours, &pooled)
+        - shared_low_fraction_log_likelihood(normal, &pooled)
 }
 
 #[cfg(test)]
