@@ -31,7 +31,8 @@
  * On a machine with one node every policy is the same as "local", and all functions work.
  *
  * Threads: all functions may be called from several threads at the same time. As with malloc and free, memory that is
- * being freed must not be in use.
+ * being freed must not be in use. A process that forks while it has several threads must not call them in the child
+ * before exec.
  *
  * Placing memory takes one or a few system calls and reads files of the kernel: it is meant for large blocks, from
  * about 1 MiB. Only genuma_nearest_copy and genuma_copy_on_node are made for inner loops.

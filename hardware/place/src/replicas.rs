@@ -16,7 +16,8 @@ pub(crate) struct Replicas {
     copies: ReplicatedPerNode<PlacedSlice<u8>>,
 }
 
-/// Replicas in use, by their address. The registry owns them.
+/// Replicas in use, by their address. The registry owns them; `Arc`, because callers have pointers to them that must stay
+/// valid while the map moves its entries.
 static REPLICAS: Mutex<BTreeMap<usize, Arc<Replicas>>> = Mutex::new(BTreeMap::new());
 
 impl Replicas {

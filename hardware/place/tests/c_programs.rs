@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use compiler::{Linking, compile, include_folder, is_installed, run, skipped};
+use compiler::{Linking, compile, include_folder, is_installed, library_folder, run, skipped};
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -55,18 +55,36 @@ fn fenced_block(page: &str, language: &str) -> String {
     lines.take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect()
 }
 
-#[test]
-fn the_example_of_the_documentation_runs() {
+/// The example of the documentation in `language`, if there is a compiler for it.
+fn example(test: &str, language: &str, compiler: &str) -> Option<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/c-api.md");
     let Ok(page) = fs::read_to_string(page) else {
-        return skipped("the_example_of_the_documentation_runs", "the documentation is not part of the package");
+        skipped(test, "the documentation is not part of the package");
+        return None;
     };
-    if !is_installed("the_example_of_the_documentation_runs", "cc") {
-        return;
-    }
+    is_installed(test, compiler).then(|| fenced_block(&page, language))
+}
+
+#[test]
+fn the_example_of_the_documentation_runs() {
+    let Some(text) = example("the_example_of_the_documentation_runs", "c", "cc") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let example = folder.path().join("example.c");
-    fs::write(&example, fenced_block(&page, "c")).expect("a file");
-    let said = run(&mut Command::new(compile(&example, folder.path(), Linking::Shared)));
-    assert!(said.starts_with("node 0: ") && said.contains(" pages\n"), "{said}");
+    let source = folder.path().join("example.c");
+    fs::write(&source, text).expect("a file");
+    let said = run(&mut Command::new(compile(&source, folder.path(), Linking::Shared)));
+    assert!(said.contains("node 0: ") && said.contains(" pages\n"), "{said}");
+}
+
+#[test]
+fn the_fortran_example_of_the_documentation_runs() {
+    let test = "the_fortran_example_of_the_documentation_runs";
+    let Some(text) = example(test, "fortran", "gfortran") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let [source, program] = ["example.f90", "example"].map(|name| folder.path().join(name));
+    fs::write(&source, text).expect("a file");
+    let libraries = library_folder();
+    let mut gfortran = Command::new("gfortran");
+    gfortran.args(["-Wall", "-Werror"]).arg(&source).arg("-o").arg(&program).arg("-L").arg(&libraries);
+    run(gfortran.arg(format!("-Wl,-rpath,{}", libraries.display())).arg("-lgenuma_place"));
+    assert_eq!(run(&mut Command::new(program)), "sum 100000.0\n");
 }
