@@ -15,6 +15,8 @@ test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 k
 test+=(pocl-opencl-icd ocl-icd-libopencl1)
 # The simulated FPGA (scripts/fpga.sh), whose model is C++; the proofs and the synthesis of its design.
 test+=(g++ verilator yosys z3)
+# The Fortran example of the placement library.
+test+=(gfortran)
 fpga=(build-essential verilator yosys z3)
 # Slurm, and what scripts/nextflow.sh and scripts/snakemake.sh need: calls in parts on a cluster of this machine (scripts/slurm.sh).
 test+=(slurmctld slurmd slurm-client openjdk-17-jre-headless maven python3-venv procps)

@@ -14,6 +14,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("work", &[]),
     ("storage", &["work"]),
     ("machine", &[]),
+    ("place", &["machine"]),
     ("farm", &["machine"]),
     ("probe", &["machine"]),
     ("flash", &["work", "machine"]),

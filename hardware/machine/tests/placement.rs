@@ -11,8 +11,8 @@ use std::process::Command;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::{
-    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, Slab, pin,
-    query_slice_residence,
+    Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ReplicatedPerNode, ScopedMemoryPolicy, Slab,
+    online_nodes, pin, query_address_range_residence, query_slice_residence, usable_nodes,
 };
 
 /// Nodes this process may take memory from.
@@ -110,6 +110,33 @@ fn nodes_that_are_not_there_are_refused_on_one_node_too() {
             format!("{policy}: no node 900 on this machine: this process may use memory of nodes {usable}")
         );
     }
+}
+
+#[test]
+fn guards_report_that_the_earlier_state_is_restored() {
+    let first = pin::allowed_cpus().smallest_id().expect("a CPU");
+    let (pinned, scoped) =
+        (pin::pin_to_cpu(first), ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(usable())));
+    scoped.expect("a policy").restore_previous_policy().expect("restored");
+    let pinned = pinned.expect("a CPU");
+    let is_applied = pinned.is_applied();
+    pinned.restore_previous_affinity().expect("restored");
+    // Where the kernel forbids pinning, nothing was changed.
+    let again = pin::pin_to_cpus(&pin::allowed_cpus()).expect("all CPUs");
+    assert_eq!((again.is_applied(), again.pinned_cpus()), (is_applied, &pin::allowed_cpus()));
+}
+
+#[test]
+fn usable_nodes_are_those_of_the_kernel() {
+    assert_eq!(usable_nodes(), usable());
+    assert!(usable_nodes().is_subset(&online_nodes()));
+}
+
+#[test]
+fn pages_without_a_mapping_are_absent() {
+    let found = query_address_range_residence(4096..3 * 4096).expect("an answer");
+    assert_eq!((found.num_resident_pages(), found.absent_pages), (0, (2 * 4096_u64).div_ceil(found.page_bytes)));
+    assert_eq!(query_address_range_residence(9..9).expect("an answer").absent_pages, 0);
 }
 
 #[test]

@@ -22,10 +22,11 @@ mod huge_pages;
 pub use error::Error;
 pub use free_memory::check_memory_fits;
 pub use huge_pages::{collapse_into_huge_pages, thread_policy_uses_one_node};
+pub use node_sets::{online_nodes, usable_nodes};
 pub use placed_slice::PlacedSlice;
 pub use policy::{MemoryPlacement, MemoryPolicy, PageSize};
 pub use replicated::ReplicatedPerNode;
-pub use residence::{PageResidence, PlacementCheck, query_slice_residence};
+pub use residence::{PageResidence, PlacementCheck, query_address_range_residence, query_slice_residence};
 pub use scoped::ScopedMemoryPolicy;
 pub use slab::{Slab, SlabBuffer};
 

@@ -91,6 +91,17 @@ impl NumaNodeSets {
     }
 }
 
+/// The NUMA nodes that the kernel uses now, with and without memory.
+pub fn online_nodes() -> IdSet {
+    NumaNodeSets::read_current_node_sets().online
+}
+
+/// The NUMA nodes whose memory this process may use now: they have memory that is not a GPU's, and the cpuset allows
+/// them. Never empty.
+pub fn usable_nodes() -> IdSet {
+    NumaNodeSets::read_current_node_sets().usable
+}
+
 /// Reads a small kernel file and parses its text. `None` if it cannot be read or parsed.
 pub(super) fn read_and_parse_file<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     // I/O error ignored: a file of the kernel that may be absent.

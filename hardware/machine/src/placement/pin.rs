@@ -109,6 +109,26 @@ impl PinnedThread {
     pub fn pinned_cpus(&self) -> &IdSet {
         &self.cpus
     }
+
+    /// Whether the kernel restricted the thread. It does not where it forbids the call.
+    pub fn is_applied(&self) -> bool {
+        self.previous_affinity.is_some()
+    }
+
+    /// Restores the previous affinity, as dropping the guard does, and reports a failure instead of logging it.
+    ///
+    /// # Errors
+    /// When the system call fails. The thread then stays restricted.
+    pub fn restore_previous_affinity(mut self) -> Result<(), Error> {
+        match self.previous_affinity.take() {
+            None => Ok(()),
+            Some(before) => sys::set_thread_affinity(&before).map_err(|source| Error::SystemCallFailed {
+                asked: format!("CPU {before}"),
+                call: "sched_setaffinity",
+                source,
+            }),
+        }
+    }
 }
 
 impl Drop for PinnedThread {

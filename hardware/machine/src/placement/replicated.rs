@@ -1,5 +1,7 @@
 //! Data replicated on NUMA nodes, one copy per node.
 
+use std::thread::ScopedJoinHandle;
+
 use super::node_sets::{self, NumaNodeSets};
 use super::{Error, MemoryPlacement, MemoryPolicy, PageSize, PlacedSlice, ScopedMemoryPolicy, pin};
 use crate::{IdSet, sys};
@@ -30,7 +32,7 @@ impl<T: Send> ReplicatedPerNode<T> {
     /// from memory that the allocator has kept. [`ReplicatedPerNode::from_slice`] copies plain data reliably.
     ///
     /// # Errors
-    /// When a node may not be used, or `make` returns an error.
+    /// When a node may not be used, a thread cannot be started, or `make` returns an error.
     ///
     /// # Panics
     /// When `make` panics.
@@ -51,7 +53,14 @@ impl<T: Send> ReplicatedPerNode<T> {
                 let _memory = ScopedMemoryPolicy::set_thread_policy(&MemoryPolicy::Bind(IdSet::from([node])))?;
                 make(node)
             };
-            let made = std::thread::scope(|scope| scope.spawn(on_node).join());
+            let made = std::thread::scope(|scope| {
+                std::thread::Builder::new().spawn_scoped(scope, on_node).map(ScopedJoinHandle::join)
+            });
+            let made = made.map_err(|source| Error::SystemCallFailed {
+                asked: format!("a copy on node {node}"),
+                call: "a thread to make it",
+                source,
+            })?;
             copies.push((node, made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?));
         }
         let nearest = nearest_copies(nodes);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,10 +53,19 @@ impl fmt::Display for PageResidence {
 /// # Errors
 /// When the kernel forbids the call.
 pub fn query_slice_residence<T>(elements: &[T]) -> Result<PageResidence, Error> {
-    let unit = sys::base_page_bytes();
     let range = elements.as_ptr_range();
-    let (start, end) = (range.start as usize / unit * unit, range.end as usize);
-    let count = if size_of_val(elements) == 0 { 0 } else { (end - start).div_ceil(unit) };
+    query_address_range_residence(range.start as usize..range.end as usize)
+}
+
+/// Queries on which nodes the pages of an address range are. Reads no memory: pages without a mapping count as absent.
+/// Queries each base page with move_pages(2).
+///
+/// # Errors
+/// When the kernel forbids the call.
+pub fn query_address_range_residence(range: Range<usize>) -> Result<PageResidence, Error> {
+    let unit = sys::base_page_bytes();
+    let start = range.start / unit * unit;
+    let count = if range.is_empty() { 0 } else { (range.end - start).div_ceil(unit) };
     query_residence_by_move_pages(start, unit, count)
 }
 

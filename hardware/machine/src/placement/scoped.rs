@@ -95,6 +95,18 @@ impl ScopedMemoryPolicy {
     pub fn applied_policy(&self) -> &MemoryPolicy {
         &self.policy
     }
+
+    /// Restores the previous policy, as dropping the guard does, and reports a failure instead of logging it.
+    ///
+    /// # Errors
+    /// When the system call fails. The thread then keeps the policy of this guard.
+    pub fn restore_previous_policy(mut self) -> Result<(), Error> {
+        let asked = || format!("restoring the memory policy that a thread had before {}", self.policy);
+        match self.previous.take().map(|before| sys::set_thread_mempolicy(&before)) {
+            Some(Err(source)) => Err(Error::SystemCallFailed { asked: asked(), call: "set_mempolicy", source }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Sets the memory policy of the calling thread. Returns its previous policy, and the policy that the kernel applied.
