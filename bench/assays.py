@@ -22,6 +22,9 @@ PANEL_UMI = "--umi 3M1S+T --duplex --family-size 3"
 WGS_3MB = "--genome-length 3000000 --snvs 150 --indels 80 --svs 30"
 WGS_1MB = "--genome-length 1200000 --snvs 100 --indels 50 --svs 20"
 RAW_UMI = "--umi 3M1S+T 3M1S+T"
+# Mutations about as rare as in patients: one false call lowers the precision as much as it would there.
+FEW_ON_TARGET = "--genome-length 15000000 --snvs 6 --indels 3 --svs 2"
+FEW_WGS = "--genome-like human --genome-length 25000000 --snvs 25 --indels 20 --svs 8"
 
 # name: options of `genuma bench simulate`, options of `genuma call`
 SETS = {
@@ -48,6 +51,10 @@ SETS = {
     "n5": (f"{WGS_3MB} --depth-tumor 60 --depth-normal 5 --purity 0.8 --seed 74", ""),
     "n15": (f"{WGS_3MB} --depth-tumor 60 --depth-normal 15 --purity 0.8 --seed 75", ""),
     "tin20": (f"{WGS_3MB} --depth-tumor 60 --depth-normal 30 --purity 0.9 --tumor-in-normal 0.2 --seed 76", ""),
+    "few-panel500": (f"--library panel {FEW_ON_TARGET} --depth-tumor 500 --depth-normal 200 --purity 0.4 --seed 320", ""),
+    "few-amp300": (f"--library amplicon --capture panel {FEW_ON_TARGET} --depth-tumor 300 --depth-normal 150 --purity 0.5 --seed 321", ""),
+    "few-cf500": (f"--library cfdna --capture panel {FEW_ON_TARGET} --depth-tumor 500 --depth-normal 200 --purity 0.2 --seed 322", ""),
+    "few-w60": (f"--library wgs {FEW_WGS} --depth-tumor 60 --depth-normal 30 --purity 0.4 --seed 323", ""),
     "for5": (f"{WGS_3MB} --depth-tumor 60 --depth-normal 30 --purity 0.8 --foreign-tumor 0.05 --seed 77", ""),
 }
 CLASSES = ["SNV", "INDEL", "SV"]

@@ -5,7 +5,7 @@ pub mod call;
 pub mod machine;
 pub mod markup;
 pub mod plot;
-#[cfg(test)]
+#[doc(hidden)]
 pub mod testing;
 
 /// The style sheet of all pages: colours for light mode, dark mode and print, tiles, figures, tables.

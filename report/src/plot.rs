@@ -426,6 +426,8 @@ pub fn html_figure(title: &str, caption: &str, keys: &[LegendKey], svg: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use genuma_work::quantity::format_with_si_prefix;
+
     use super::*;
 
     #[test]

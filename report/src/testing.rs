@@ -1,4 +1,4 @@
-//! Helpers for the tests of the reports.
+//! Helpers for tests of HTML pages, also of those in other crates.
 
 use std::io::Write;
 use std::path::Path;

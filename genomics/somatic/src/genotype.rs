@@ -259,6 +259,19 @@ mod tests {
     }
 
     #[test]
+    fn alleles_of_a_tenth_in_several_tumours_may_be_shared() {
+        let quality = |in_first, in_second| {
+            let tumours = [votes(in_first, 40), votes(in_second, 40)];
+            genotype_change(&votes(0, 29), &tumours, GenotypingParams::default()).quality
+        };
+        assert!(quality(4, 4) < 10.0, "{}", quality(4, 4));
+        assert!(quality(11, 11) > 25.0, "{}", quality(11, 11));
+        // The second tumour lacks the mutation, or has few tumour cells.
+        assert!(quality(11, 0) > 25.0, "{}", quality(11, 0));
+        assert!(quality(14, 5) > 20.0, "{}", quality(14, 5));
+    }
+
+    #[test]
     fn reads_after_a_homopolymer_may_share_an_error_of_one_strand() {
         let forward = |alternative, depth, is_forward| {
             let own = |vote| MoleculeVote { forward: is_forward, ..vote };

@@ -66,6 +66,19 @@ pub(crate) fn may_combine_germline_and_somatic_changes(contig: &AlignedContig) -
         && (ranges.windows(2).any(are_near) || contig.changes.iter().any(|f| may_be_two(&f.change)))
 }
 
+/// Whether the changes `combined` of a contig may be a combination of the changes `split`. They may not if one of `split` is too long: in
+/// a satellite the reads of the normal may be assembled without some of its copies, which looks like a long germline
+/// deletion in which the tumour has an insertion.
+fn may_be_combined<'a>(combined: &[ContigChange], split: impl IntoIterator<Item = &'a ContigChange>) -> bool {
+    let longer_allele_bases = |found: &ContigChange| match &found.change {
+        Change::Allele { reference, alternative, .. } => reference.len().max(alternative.len()),
+        _ => 0,
+    };
+    let longest = combined.iter().map(longer_allele_bases).max().unwrap_or(0);
+    // An indel has one base before it.
+    split.into_iter().all(|found| longer_allele_bases(found) <= longest.max(MAX_MERGED_INDEL_BASES + 1))
+}
+
 /// The differences that an alignment shows. `None` if a gap is near an end of the alignment.
 fn edits_of_alignment(query: &[u8], target: &[u8], alignment: &Alignment) -> Option<Vec<Edit>> {
     let is_held = |op: Option<&AlignmentOp>| matches!(op, Some(AlignmentOp::Match(n)) if *n >= MIN_END_MATCH_BASES);
@@ -239,8 +252,8 @@ impl GermlineHaplotype<'_> {
 
 /// Splits the changes of a locus's contig into germline variants and somatic changes of the normal's haplotype. Returns
 /// both in the order of the contig, as far as candidate k-mers cover them, and the explanation with its cost. `None` if
-/// the normal's reads do not show a single haplotype along the contig, if this haplotype is that of the genome, or if
-/// the changes found before explain the contig better. Deletions of different lengths have equal costs; then the normal's
+/// the normal's reads do not show a single haplotype along the contig, if this haplotype is that of the genome, if a
+/// change is too long for a combination of both, or if the changes found before explain the contig better. Deletions of different lengths have equal costs; then the normal's
 /// reads decide.
 pub(crate) fn split_off_germline_changes(
     locus: &Locus,
@@ -276,6 +289,9 @@ pub(crate) fn split_off_germline_changes(
         Explanation::from_changes(ExplanationMethod::NormalHaplotype, &contig.seq, changes_with_contig_ranges(changes))
     };
     let [somatic, germline] = germline.contig_changes(&contig.seq, mapq)?;
+    if !may_be_combined(&contig.changes, somatic.iter().chain(&germline)) {
+        return None;
+    }
     let is_known = |f: &ContigChange| contig.changes.iter().any(|known| known.change == f.change);
     // docs/model/event.md (5)
     let explanation = explain(&somatic);
@@ -338,6 +354,23 @@ mod tests {
         assert_eq!(found[0], [allele(49, b"T", b"G")]);
         let found = split(&[&LEFT[..36], MIDDLE, &mutated], &[&LEFT[..36], MIDDLE, RIGHT]).unwrap();
         assert_eq!(found[0], [allele(49, b"T", b"G")]);
+    }
+
+    #[test]
+    fn copies_of_a_satellite_that_the_normal_seems_to_lack_are_not_split_off() {
+        let satellite = b"ATTCCATTCCATACCATTCGATTCC".repeat(2);
+        let found = |change| ContigChange {
+            change,
+            contig_range: 0..0,
+            left_normal: Vec::new(),
+            right_normal: Vec::new(),
+            right_shift: 0,
+            mapq: 60,
+        };
+        let longer = [&b"A"[..], &satellite[..], b"ATTCC"].concat();
+        let split = [found(allele(39, &longer[..51], b"A")), found(allele(39, b"A", &longer))];
+        assert!(!may_be_combined(&[found(allele(60, b"C", b"CATTCC"))], &split));
+        assert!(may_be_combined(&[found(allele(39, &longer, &longer[..40]))], &split));
     }
 
     #[test]

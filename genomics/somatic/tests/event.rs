@@ -275,6 +275,18 @@ fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
 }
 
 #[test]
+fn rare_junctions_at_hairpins_are_filtered_in_any_library() {
+    let hairpin = |stem, alternative| {
+        let ends = [(0, 1000, L), (0, 1030, L)].map(end);
+        rare(Change::Junction { ends, inserted: Vec::new(), homology: stem }, alternative, 300)
+    };
+    assert_eq!(reasons(&[hairpin(8, 4)], &CLEAN), [[Filter::FoldBack]]);
+    for sound in [hairpin(2, 4), hairpin(8, 40)] {
+        assert_eq!(reasons(std::slice::from_ref(&sound), &CLEAN), [[]], "{sound:?}");
+    }
+}
+
+#[test]
 fn turns_of_one_strand_are_doubted_in_a_library_that_folds() {
     let turned = |forward| {
         let mut call = rare(junction((0, 1000, L), (0, 1300, L)), 20, 40);

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::likelihood::{
     NormalWithoutAlleleLikelihood, error_log_likelihood, fitted_log_likelihood_of_tumours, germline_fraction_density,
-    joint_or_common_somatic_log_likelihood, joint_somatic_log_likelihood, log_likelihood_at_fraction, log_likelihood_averaged_over_fractions,
-    order_independent_sum, phasing_error_log_likelihood, shared_low_fraction_log_likelihood,
+    joint_or_common_somatic_log_likelihood, joint_somatic_log_likelihood, log_likelihood_at_fraction,
+    log_likelihood_averaged_over_fractions, order_independent_sum, phasing_error_log_likelihood,
+    shared_low_fraction_log_likelihood,
 };
 use super::result::{AlleleSupport, QualityLimits};
 use super::{ErrorFrequency, GenotypingParams, pool_votes_of_samples};
@@ -126,7 +127,6 @@ impl<'a> VotesOfAllSamples<'a> {
             .params
             .orientation_with_phasing_errors
             .map_or(f64::NEG_INFINITY, |strand| phasing_error_log_likelihood(self.normal, &self.pooled, strand));
-        (haplotype_log_ratio.max(expected_log_ratio) - self.params.shared_prior_log_odds())
-            .min(somatic - phasing_error)
+        (haplotype_log_ratio.max(expected_log_ratio) - self.params.shared_prior_log_odds()).min(somatic - phasing_error)
     }
 }

@@ -120,6 +120,9 @@ fn what_cannot_be_told_is_not() {
     // In a shallow normal inherited alleles look like alleles of tumour cells.
     let shallow = Pair { depths: [8, 48], ..pair(0.0, 30, 0.8) };
     assert_eq!(estimate_fraction_ratio_before_calls(&own(&shallow, 7), usual(&shallow)), None);
+    // In amplicons few molecules have many copies each, and inherited alleles are often rare in the normal by chance.
+    let amplicons = Pair { depths: [15, 30], inherited: 600, copies: 10, ..pair(0.0, 6, 0.5) };
+    assert_eq!(estimate_fraction_ratio_before_calls(&own(&amplicons, 7), usual(&amplicons)), None);
     // As frequent in the normal as in the tumour.
     assert!(told(&pair(0.4, 300, 0.4)).is_err());
     let much = told(&pair(0.3, 300, 0.9)).expect("a third of the tumour's");
