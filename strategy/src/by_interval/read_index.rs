@@ -227,7 +227,7 @@ mod tests {
         let (n, at) = (|n: u32| n.to_le_bytes(), |block: u64| (block << 16 | 7).to_le_bytes());
         let index = bytes(&[
             &n(2),
-            // Contig 1: a bin and the metadata, then five windows, of which the third and the fourth have no reads.
+            // Contig 1: a bin and the metadata, then five windows; the third and the fourth have no reads.
             &n(2),
             &n(4681),
             &n(1),
