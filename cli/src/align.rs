@@ -33,10 +33,9 @@ use genuma_reads::{
     AlignedInput, AlignedOptions, BatchLimits, CarriedTags, CramReference, ProgressCounters, ReadBatch, ReadStream,
     StreamLane, StreamOptions, parse_tag_name,
 };
-use genuma_work::ProgressListener;
 use genuma_work::counters::RunCounterRecorder;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
-use genuma_work::quantity;
+use genuma_work::{ProgressListener, quantity};
 use tracing::{debug, info, warn};
 
 use crate::call::memory_limits;

@@ -2,7 +2,7 @@
 //! option `--reads`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use genuma_reads::{AlignedInput, AlignedOptions, CramReference, check_no_other_format};
@@ -33,6 +33,19 @@ impl ReadFileOptions {
     /// Returns whether the option `--reads` is given.
     pub(crate) fn is_reads_option_given(&self) -> bool {
         !self.reads.is_empty()
+    }
+
+    /// Returns the BAM and CRAM files and the reference of a variant caller, if options name them.
+    ///
+    /// # Errors
+    /// [`UsageError`] for options that concern the pairing of reads.
+    pub(crate) fn files_of_variant_caller(&self) -> Result<(&[PathBuf], Option<&Path>), UsageError> {
+        match self.interleaved || self.single {
+            true => {
+                Err(UsageError("--by-interval: --interleaved and --single are for aligners: leave them out".to_owned()))
+            }
+            false => Ok((&self.reads, self.reference.as_deref())),
+        }
     }
 
     /// Checks that `--reference` is not given for a program whose input genuma does not read.

@@ -5,6 +5,7 @@ mod advise;
 mod align;
 mod aligned_files;
 mod bench;
+mod bgzf_writer;
 mod external_aligner;
 mod call;
 mod check;

@@ -1,5 +1,7 @@
 //! `genuma run`: runs an unmodified external aligner, with its threads and memory placed on NUMA nodes by a strategy.
 
+mod intervals;
+
 mod outcome;
 
 mod placed;
@@ -47,6 +49,12 @@ use outcome::RunOutcome;
 ///
 /// Without --reads, a program that genuma does not know runs as it is, in one instance: genuma places its threads and
 /// memory, and passes on its input, output, signals and exit code.
+///
+/// With --by-interval the command is that of a variant caller, and genuma divides the reference instead of the reads:
+/// one instance for each interval, as many at a time as --strategy says, with their VCF records merged in the order of
+/// the reference. Known callers are bcftools mpileup, freebayes, and HaplotypeCaller and Mutect2 of GATK. In the command
+/// of another program or a pipeline, write {interval} (chr:start-end) or {bed} (a BED file) where the interval belongs,
+/// and {vcf} for an output file.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Run another aligner with threads and memory placed on the NUMA nodes",
@@ -60,7 +68,9 @@ use outcome::RunOutcome;
     A program that genuma does not know:\n    \
     genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}\n  \
     Any other program, with memory spread over all nodes, and what it used:\n    \
-    genuma run --strategy interleave --counters -- samtools sort -@ {threads} -o sorted.bam in.bam"
+    genuma run --strategy interleave --counters -- samtools sort -@ {threads} -o sorted.bam in.bam\n  \
+    A variant caller on intervals of the reference, one for each CPU at a time:\n    \
+    genuma run --by-interval -o calls.vcf.gz -- freebayes -f ref.fa R.bam"
 )]
 pub(crate) struct Args {
     /// Number of aligner instances, and the NUMA nodes of their memory. auto chooses a strategy for this machine. One
@@ -86,6 +96,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     read_args: ReadFileOptions,
+    #[command(flatten)]
+    interval_args: intervals::IntervalOptions,
 
     /// File for the records [default: the output named in the command, else standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -114,6 +126,9 @@ enum PagesOption {
 
 /// Runs the command: an aligner in one or several instances, or another program as it is.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.interval_args.by_interval {
+        return intervals::run_by_interval(args);
+    }
     if !args.read_args.is_reads_option_given()
         && command_presets::is_unknown_program_without_read_placeholder(&args.command)
     {

@@ -277,7 +277,7 @@ fn world(folder: &Path) {
         awk '{ print $1, 1000, 2000 }' ref.fa.fai > exome.bed; cp exome.bed amplicons.bed; cp exome.bed panel.bed
         sed 's/SOMATIC;/AF=0.01;/' calls.vcf | bgzip > gnomad.vcf.gz; tabix -p vcf gnomad.vcf.gz
         for mate in 1 2; do gunzip -c R_$mate.fq.gz > R_$mate.fq; done
-        bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools view -C -T ref.fa -o R.cram R.bam
+        bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools index R.bam; samtools view -C -T ref.fa -o R.cram R.bam
         cp R.bam T.bam; bwa mem ref.fa N_1.fq.gz N_2.fq.gz | samtools sort -O cram --reference ref.fa -o N.cram -
         samtools import -1 R_1.fq -2 R_2.fq -o unaligned.bam; cp unaligned.bam consensus.bam
         head -c 6000 ref.fa | tr 'ACGT' 'CTAG' > virus.fa; cp virus.fa viruses.fa

@@ -53,6 +53,7 @@ mod query;
 mod run;
 mod run_faults;
 mod run_guest;
+mod run_intervals;
 mod run_pages;
 mod same_bytes;
 mod schema;

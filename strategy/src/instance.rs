@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,15 +133,49 @@ impl InstanceLauncher<'_> {
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
         let words = self.invocation.build_instance_command(cpu_slot.threads, self.block, &paths);
+        let stdin = if feed == ReadInputMode::Stdin { Stdio::from(readers.remove(0)) } else { Stdio::null() };
+        let streams = ProcessStreams { stdin, stdout: Stdio::piped(), inherited: readers, input_pipes };
+        let mut instance = streams.start_process(words, cpu_slot, self.has_counters)?;
+        instance.pipes = named;
+        Ok(instance)
+    }
+}
+
+/// Standard input and output of a process, and further pipes from which it reads. Its standard error is a pipe.
+pub(crate) struct ProcessStreams {
+    /// Standard input.
+    pub stdin: Stdio,
+    /// Standard output.
+    pub stdout: Stdio,
+    /// Pipes that the process inherits, in addition to its standard streams.
+    pub inherited: Vec<PipeReader>,
+    /// The other ends of the pipes from which the process reads.
+    pub input_pipes: Vec<PipeWriter>,
+}
+
+impl ProcessStreams {
+    /// Streams of a process that reads nothing from genuma and writes to `stdout`.
+    pub(crate) fn without_input(stdout: Stdio) -> ProcessStreams {
+        ProcessStreams { stdin: Stdio::null(), stdout, inherited: Vec::new(), input_pipes: Vec::new() }
+    }
+
+    /// Starts a process with the command line `words` in its own process group, on the CPUs and with the memory policy
+    /// of `cpu_slot`. It is killed when this thread ends.
+    ///
+    /// # Errors
+    /// The program cannot be started, or the pipes, CPUs or memory policy are refused.
+    pub(crate) fn start_process(
+        self,
+        words: Vec<OsString>,
+        cpu_slot: &CpuSlot,
+        has_counters: bool,
+    ) -> Result<Instance, StartError> {
         let (program, arguments) = words.split_first().ok_or(StartError::NoProgram)?;
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).stdin(self.stdin).stdout(self.stdout).stderr(Stdio::piped());
         command.process_group(0);
         kill_process_when_parent_thread_ends(&mut command);
         cpu_slot.pages.apply_to_command(&mut command);
-        if feed == ReadInputMode::Stdin {
-            command.stdin(Stdio::from(readers.remove(0)));
-        }
 
         // A process inherits CPUs and memory policy of the starting thread. Start one process at a time, so that none
         // inherits the pipes of another and keeps them open.
@@ -151,12 +185,12 @@ impl InstanceLauncher<'_> {
         }
         let _pinned = pin::pin_to_cpus(&cpu_slot.cpus)?;
         let _scoped = cpu_slot.policy.as_ref().map(ScopedMemoryPolicy::set_thread_policy).transpose()?;
-        for reader in &readers {
+        for reader in &self.inherited {
             fcntl_setfd(reader.as_fd(), FdFlags::empty()).map_err(|e| StartError::Pipe(e.into()))?;
         }
-        let counters = self.has_counters.then(ChildCounters::for_next_child);
+        let counters = has_counters.then(ChildCounters::for_next_child);
         let started = command.spawn();
-        drop(readers);
+        drop(self.inherited);
         let mut child = started
             .map_err(|source| StartError::Program { program: program.to_string_lossy().into_owned(), source })?;
         live.groups.insert(child.id() as i32);
@@ -169,7 +203,7 @@ impl InstanceLauncher<'_> {
             stderr: None,
             input_pipes: Vec::new(),
             command: words,
-            pipes: named,
+            pipes: Vec::new(),
             ended: None,
             counters,
             requested_pages: cpu_slot.pages,
@@ -179,7 +213,7 @@ impl InstanceLauncher<'_> {
             let _ = fcntl_setpipe_size(stdout, PIPE_BYTES);
             instance.stdout_pipe_bytes = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        instance.attach_pipes(input_pipes, stdout, stderr).map_err(StartError::Pipe)?;
+        instance.attach_pipes(self.input_pipes, stdout, stderr).map_err(StartError::Pipe)?;
         Ok(instance)
     }
 }
@@ -285,6 +319,14 @@ impl Instance {
         if live.groups.contains(&(id as i32)) {
             kill_group(id as i32);
         }
+    }
+}
+
+/// Returns how a process failed: its exit code, or the signal that killed it.
+pub(crate) fn format_failure(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) => format!("was killed by signal {signal}"),
+        None => format!("failed with exit code {}", status.code().unwrap_or(-1)),
     }
 }
 

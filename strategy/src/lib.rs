@@ -53,6 +53,8 @@ pub mod sweep;
 
 pub mod placed_command;
 
+pub mod by_interval;
+
 pub use cpu_layout::CpuSlot;
 pub use invocation::Invocation;
 pub use strategy::{InstanceMemoryPolicy, Strategy};

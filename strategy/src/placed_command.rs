@@ -118,6 +118,7 @@ impl PlacedCommand {
                 counters,
                 ..InstanceSummary::default()
             }],
+            intervals: None,
             aligned: Vec::new(),
             own_counters,
             machine_counters,

@@ -84,14 +84,35 @@ pub struct RunSummary {
     pub instances_cpu_s: f64,
     /// CPU time of genuma itself, s.
     pub own_cpu_s: f64,
-    /// One entry for each instance, in the order of their numbers.
+    /// One entry for each instance, in the order of their numbers; in a run by interval for each slot.
     pub instances: Vec<InstanceSummary>,
+    /// The intervals of a run by interval; `None` for other runs.
+    pub intervals: Option<IntervalCounts>,
     /// For each input file of aligned reads: its path and the counts of its records.
     pub aligned: Vec<(PathBuf, RecordCounts)>,
     /// Counters of genuma itself; `None` unless counters were requested.
     pub own_counters: Option<ProcessCounters>,
     /// NUMA balancing counters of the whole machine; `None` unless counters were requested.
     pub machine_counters: Option<NumaBalancingCounters>,
+}
+
+/// Number and balance of the intervals of a run by interval.
+#[derive(Debug, Clone, Serialize)]
+pub struct IntervalCounts {
+    /// Number of intervals.
+    pub num_intervals: usize,
+    /// Number of instances that run at the same time.
+    pub num_slots: usize,
+    /// What the lengths of the intervals are balanced by: `reads` or `length`.
+    pub balanced_by: &'static str,
+    /// Bases that each instance processed on both sides of its interval.
+    pub padding_bp: u64,
+    /// Number of records in the output.
+    pub num_records: u64,
+    /// Time of the instance that took longest, s.
+    pub longest_interval_s: f64,
+    /// Share of the time of all slots in which they ran an instance.
+    pub busy_share: f64,
 }
 
 /// CPUs, memory policy, batches and processes of one instance.
@@ -110,7 +131,8 @@ pub struct InstanceSummary {
     /// Memory in huge pages, in the sample with the most memory. `None` if no page size was requested, without a sample,
     /// and if the kernel does not report it.
     pub huge_pages: Option<HugePageUse>,
-    /// Number of batches assigned to the instance. A batch that is assigned again after a process died counts again.
+    /// Number of batches assigned to the instance. A batch that is assigned again after a process died counts again. In a
+    /// run by interval the number of intervals.
     pub batches: u64,
     /// Number of processes started for the instance: more than one if some died.
     pub processes: u32,
@@ -277,6 +299,7 @@ impl RunPlan {
             instances_cpu_s: cost.children_cpu_s - before.children_cpu_s,
             own_cpu_s: cost.cpu_s - before.cpu_s,
             instances,
+            intervals: None,
             aligned: record_counts_of_lanes(lanes),
             own_counters,
             machine_counters,
@@ -297,7 +320,7 @@ fn record_counts_of_lanes(lanes: Vec<StreamLane>) -> Vec<(PathBuf, RecordCounts)
     aligned.filter_map(|aligned| Some((aligned.path.clone(), aligned.record_counts()?.clone()))).collect()
 }
 
-fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+pub(crate) fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -82,12 +82,21 @@ impl RunOutcome<'_> {
         }
     }
 
-    /// Formats the last line of the log: number of reads and speed, or the exit code; then CPU time, strategy and
+    /// Formats the last line of the log: number of reads and speed, or of records and intervals,
+    /// or the exit code; then CPU time, strategy and
     /// placement of the index.
     fn format_summary_line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
-        let mut line = match (summary.reads, summary.reads_per_s()) {
-            (Some(reads), Some(per_s)) => format!("{reads} reads in {:.1} s ({per_s:.0} reads/s)", summary.wall_s),
+        let mut line = match (summary.reads, summary.reads_per_s(), &summary.intervals) {
+            (_, _, Some(intervals)) => format!(
+                "{} records of {} intervals in {:.1} s (slots busy {:.0}% of the time, longest interval {:.1} s)",
+                intervals.num_records,
+                intervals.num_intervals,
+                summary.wall_s,
+                100.0 * intervals.busy_share,
+                intervals.longest_interval_s
+            ),
+            (Some(reads), Some(per_s), _) => format!("{reads} reads in {:.1} s ({per_s:.0} reads/s)", summary.wall_s),
             _ => format!(
                 "{} ended with exit code {} after {:.1} s",
                 self.program,

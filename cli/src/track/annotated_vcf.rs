@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context;
-use genuma_align::bgzf::{BlockCompressor, CompressionLevel, EOF_BLOCK, MAX_BLOCK_DATA_BYTES};
 use genuma_track::pipeline::TrackingResult;
 use genuma_track::verdict::ChangeResult;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 
 use super::table::format_tumour_detection_lines;
+use crate::bgzf_writer::{BgzfWriter, remove_vcf_index_on_publish};
 
 /// Number of leading VCF columns that are kept: CHROM to INFO.
 const NUM_KEPT_COLUMNS: usize = 8;
@@ -152,19 +152,10 @@ pub(crate) fn add_vcf_file(path: &Path, text: &str, set: &mut AtomicFileSet) -> 
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {
         file.write_all(text.as_bytes())?;
     } else {
-        let (mut deflater, mut packed) =
-            (BlockCompressor::with_compression_level(CompressionLevel::default()), Vec::new());
-        for block in text.as_bytes().chunks(MAX_BLOCK_DATA_BYTES) {
-            packed.clear();
-            deflater.compress_block(block, &mut packed);
-            file.write_all(&packed)?;
-        }
-        file.write_all(&EOF_BLOCK)?;
-        for index in ["tbi", "csi"] {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".{index}"));
-            set.remove_file_on_publish(PathBuf::from(name));
-        }
+        let mut compressed = BgzfWriter::with_default_level(file);
+        compressed.write_all(text.as_bytes())?;
+        file = compressed.finish()?;
+        remove_vcf_index_on_publish(path, set);
     }
     set.add_file(file.flush_to_partial_file().with_context(|| path.display().to_string())?);
     Ok(())

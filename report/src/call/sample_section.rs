@@ -7,7 +7,6 @@ use genuma_pair::confidence_interval::Estimate;
 use genuma_pair::identity::Relation;
 use genuma_pair::library::LibraryMetrics;
 use genuma_pair::pair_summary::SamplePairSummary;
-use genuma_pair::purity::AlternativePurityFit;
 use genuma_pair::site_tally::SUBSTITUTION_CLASS_NAMES;
 use genuma_somatic::call_summary::CallSummary;
 use genuma_somatic::msi::MicrosatelliteInstability;
@@ -238,7 +237,7 @@ fn add_purity(rows: &mut FactRows, pair: &SamplePairSummary, in_normal: String) 
     );
     let alternatives = pair.tumour.as_ref().map_or(&[][..], |t| &t.alternatives);
     if !alternatives.is_empty() {
-        let other = |other: &AlternativePurityFit| {
+        let other = |other: &genuma_pair::purity::AlternativePurityFit| {
             format!("purity {}, ploidy {:.2}", format_percent(other.purity), other.ploidy)
         };
         let all: Vec<String> = alternatives.iter().map(other).collect();

@@ -18,14 +18,14 @@ const MAX_KEPT_LINE_CHARS: usize = 300;
 pub enum StderrLogging {
     /// To the log unchanged, with the target [`STDERR_LOG_TARGET`].
     Forward,
-    /// To the debug log, with the number of the instance.
+    /// To the debug log, with the name of the instance.
     Debug,
 }
 
 impl StderrLogging {
-    /// Logs all lines of the standard error `from` of instance `number` until its end. Returns the last non-empty
+    /// Logs all lines of the standard error `from` of the instance `name` until its end. Returns the last non-empty
     /// lines, each cut to [`MAX_KEPT_LINE_CHARS`].
-    pub(crate) fn log_stderr_lines(self, number: usize, from: impl Read) -> Vec<String> {
+    pub(crate) fn log_stderr_lines(self, name: &str, from: impl Read) -> Vec<String> {
         let mut last = VecDeque::with_capacity(KEPT_LINES);
         let mut lines = BufReader::new(from);
         let mut line = Vec::new();
@@ -34,7 +34,7 @@ impl StderrLogging {
             let text = String::from_utf8_lossy(&line);
             match self {
                 StderrLogging::Forward => tracing::info!(target: STDERR_LOG_TARGET, "{}", text.trim_end()),
-                StderrLogging::Debug => tracing::debug!("instance {number}: {}", text.trim_end()),
+                StderrLogging::Debug => tracing::debug!("{name}: {}", text.trim_end()),
             }
             let text: String = text.trim().chars().take(MAX_KEPT_LINE_CHARS).collect();
             if !text.is_empty() {
@@ -56,13 +56,16 @@ mod tests {
     #[test]
     fn the_last_lines_are_kept() {
         let text: String = (0..20).map(|i| format!("line {i}\n\n")).collect();
-        let last = StderrLogging::Debug.log_stderr_lines(1, text.as_bytes());
+        let last = StderrLogging::Debug.log_stderr_lines("instance 1", text.as_bytes());
         assert_eq!(last, (14..20).map(|i| format!("line {i}")).collect::<Vec<_>>());
-        assert_eq!(StderrLogging::Debug.log_stderr_lines(1, &b"\xff no line end"[..]), ["\u{fffd} no line end"]);
-        assert!(StderrLogging::Debug.log_stderr_lines(1, &b""[..]).is_empty());
+        assert_eq!(
+            StderrLogging::Debug.log_stderr_lines("instance 1", &b"\xff no line end"[..]),
+            ["\u{fffd} no line end"]
+        );
+        assert!(StderrLogging::Debug.log_stderr_lines("instance 1", &b""[..]).is_empty());
         let endless = std::io::repeat(b'z').take(3 * MAX_READ_LINE_BYTES);
         assert_eq!(
-            StderrLogging::Debug.log_stderr_lines(1, endless),
+            StderrLogging::Debug.log_stderr_lines("instance 1", endless),
             ["z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS), "z".repeat(MAX_KEPT_LINE_CHARS)]
         );
     }

@@ -10,7 +10,7 @@ use genuma_machine::placement::MemoryPolicy;
 use genuma_work::counters::ProcessCounters;
 
 use crate::batching::InstanceBatch;
-use crate::instance::{Instance, InstanceLauncher, PipePacing, is_shutting_down};
+use crate::instance::{Instance, InstanceLauncher, PipePacing, format_failure, is_shutting_down};
 use crate::invocation::{OutputFormat, ReadDependence, ReadFiles, RecordOrder};
 use crate::memory_pages::HugePageUse;
 use crate::merge::{
@@ -136,7 +136,9 @@ impl InstanceSupervisor<'_> {
                 scope.spawn(move || feed_input_pipe(self.broker, feeding, sampler, feed));
             }
             let heard = stderr.map(|stderr| {
-                scope.spawn(move || self.plan.stderr_logging.log_stderr_lines(self.instance_index + 1, stderr))
+                scope.spawn(move || {
+                    self.plan.stderr_logging.log_stderr_lines(&format!("instance {}", self.instance_index + 1), stderr)
+                })
             });
             let mut taker = OutputReader::new(self, &instance, &sampler, numbered.is_some());
             let output_error = stdout.and_then(|stdout| taker.read_all(stdout).err());
@@ -183,10 +185,7 @@ impl InstanceSupervisor<'_> {
                 return false;
             }
         };
-        let exit_reason = match status.signal() {
-            Some(signal) => format!("was killed by signal {signal}"),
-            None => format!("failed with exit code {}", status.code().unwrap_or(-1)),
-        };
+        let exit_reason = format_failure(status);
         // A process that fails before its first record has a problem with its command or index, and would fail again.
         let by_itself = status.signal().is_none() && !ended.answered;
         let tied = self.invocation().depends == ReadDependence::AllEarlierReads;

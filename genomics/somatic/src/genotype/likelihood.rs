@@ -183,7 +183,7 @@ fn somatic_log_likelihood(tumour: &[MoleculeVote], several: bool) -> f64 {
     log_of_mean_likelihood(present, log_likelihood_at_fraction(tumour, 0.0))
 }
 
-/// Logarithm of the mean of two likelihoods of which the logarithms are given.
+/// Logarithm of the mean of two likelihoods, from their logarithms.
 fn log_of_mean_likelihood(a: f64, b: f64) -> f64 {
     let most = a.max(b);
     most + (0.5 * ((a - most).exp() + (b - most).exp())).ln()
