@@ -96,8 +96,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     read_args: ReadFileOptions,
-    #[command(flatten)]
-    interval_args: intervals::IntervalOptions,
 
     /// File for the records [default: the output named in the command, else standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -110,6 +108,8 @@ pub(crate) struct Args {
     /// from memory of other NUMA nodes. The counts are logged at the end and written to --json
     #[arg(long, help_heading = "Advanced")]
     counters: bool,
+    #[command(flatten)]
+    interval_args: intervals::IntervalOptions,
 
     /// Command line of the aligner or other program
     #[arg(last = true, required = true, value_name = "COMMAND")]
