@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn too_little_memory_for_the_index_is_a_warning() {
         let warning = index_memory_warning(3_050_000_000, 4 << 30).unwrap_or_default();
-        assert!(warning.starts_with("building the index needs 5.1 GiB of memory, but 4.0 GiB are free: "), "{warning}");
+        assert!(warning.starts_with("building the index needs 5.1 GiB of memory, but 4 GiB are free: "), "{warning}");
         assert_eq!(index_memory_warning(100_000_000, 4 << 30), None);
     }
 

@@ -212,10 +212,13 @@ mod tests {
         commands
     }
 
-    /// Splits a command into arguments as bash does, up to a pipe, a redirection, a second command or a comment.
+    /// Splits a command into arguments as bash does, up to a pipe, a redirection, a second command or a comment. Text in
+    /// single quotes is kept.
     fn split_like_shell(command: &str) -> Vec<String> {
         let ends = [" > ", " | ", " && ", " # ", " 2> ", " < ", " & ", "; "];
-        let end = ends.iter().filter_map(|end| command.find(end)).min().unwrap_or(command.len());
+        let is_quoted = |at: usize| command[..at].matches('\'').count() % 2 == 1;
+        let places = ends.iter().flat_map(|end| command.match_indices(end)).map(|(at, _)| at);
+        let end = places.filter(|&at| !is_quoted(at)).min().unwrap_or(command.len());
         let shell = format!("set -f; printf '%s\\0' {}", &command[..end]);
         let output = Command::new("bash").args(["-c", &shell]).output().expect("bash starts");
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
