@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::likelihood::{
-    NormalWithoutAlleleLikelihood, error_log_likelihood, fitted_log_likelihood_of_tumours, germline_fraction_density,
-    joint_or_common_somatic_log_likelihood, joint_somatic_log_likelihood, log_likelihood_at_fraction,
-    log_likelihood_averaged_over_fractions, order_independent_sum, phasing_error_log_likelihood,
-    shared_low_fraction_log_likelihood,
+    NormalWithoutAlleleLikelihood, average_with_common_fraction, error_log_likelihood,
+    fitted_log_likelihood_of_tumours, germline_fraction_density, joint_somatic_log_likelihood,
+    log_likelihood_at_fraction, log_likelihood_averaged_over_fractions, order_independent_sum,
+    phasing_error_log_likelihood, shared_low_fraction_log_likelihood,
 };
 use super::result::{AlleleSupport, QualityLimits};
 use super::{ErrorFrequency, GenotypingParams, pool_votes_of_samples};
@@ -26,6 +26,8 @@ pub(super) struct VotesOfAllSamples<'a> {
     pub(super) normal_without_allele: NormalWithoutAlleleLikelihood,
     /// Log-likelihood ratio of the allele at the best-fitting fractions over errors of all supporting reads.
     pub(super) log_ratio_over_errors: f64,
+    /// Log-likelihood of the votes of all tumours if the change is somatic.
+    joint_somatic: f64,
     /// Log-likelihood of the votes of all samples if the change is somatic.
     pub(super) somatic: f64,
     /// Number of molecules that would support the allele in the normal if it were as frequent there as in the tumour; 0
@@ -49,7 +51,8 @@ impl<'a> VotesOfAllSamples<'a> {
         let log_ratio_over_errors = fitted_log_likelihood_of_tumours(tumours)
             - error_log_likelihood(&pooled, params.error_probability, params.slippage_rate);
         // docs/model/genotype.md (7)
-        let somatic = normal_without_allele.log_likelihood_with_prior + joint_somatic_log_likelihood(tumours);
+        let joint_somatic = joint_somatic_log_likelihood(tumours);
+        let somatic = normal_without_allele.log_likelihood_with_prior + joint_somatic;
         // If few molecules support an allele, as at a short tandem duplication, the absence of the allele among many
         // molecules is evidence too: a germline variant would be as frequent as in the tumour. This does not hold for
         // repeat lengths: reads that end in the repeat support no allele.
@@ -66,6 +69,7 @@ impl<'a> VotesOfAllSamples<'a> {
             tumour_support,
             normal_without_allele,
             log_ratio_over_errors,
+            joint_somatic,
             somatic,
             expected_in_normal,
         }
@@ -117,7 +121,7 @@ impl<'a> VotesOfAllSamples<'a> {
             0.0
         };
         let somatic = self.normal_without_allele.log_likelihood_with_prior
-            + joint_or_common_somatic_log_likelihood(self.tumours, &self.pooled);
+            + average_with_common_fraction(self.joint_somatic, self.tumours.len(), &self.pooled);
         // docs/model/genotype.md (21)
         let haplotype_log_ratio = self
             .params

@@ -212,12 +212,12 @@ pub(super) fn joint_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>]) -> f64
     log_of_mean_likelihood(apart, most + founder.ln())
 }
 
-/// Log-likelihood of the votes of all tumours if the change is somatic, for the comparison with an allele that all samples
-/// share at one fraction: tumours of equal purity have a clonal change at one fraction too. `pooled` are the votes of all
-/// tumours together.
-pub(super) fn joint_or_common_somatic_log_likelihood(tumours: &[Vec<MoleculeVote>], pooled: &[MoleculeVote]) -> f64 {
-    let joint = joint_somatic_log_likelihood(tumours);
-    match tumours.len() {
+/// Mean of the joint somatic likelihood of all tumours and of that of one fraction in all of them, for the comparison
+/// with an allele that all samples share at one fraction: tumours of equal purity have a clonal change at one fraction,
+/// too. With one tumour both are the same. `joint` is a log-likelihood of [`joint_somatic_log_likelihood`], `pooled` are
+/// the votes of all tumours together.
+pub(super) fn average_with_common_fraction(joint: f64, num_tumours: usize, pooled: &[MoleculeVote]) -> f64 {
+    match num_tumours {
         1 => joint,
         _ => log_of_mean_likelihood(joint, log_likelihood_averaged_over_fractions(pooled, |_| 1.0)),
     }
@@ -293,7 +293,7 @@ pub(crate) fn somatic_over_shared_log_ratio(
     let support = AlleleSupport::count_supporting_molecules(&pooled);
     // docs/model/genotype.md (21)
     NormalWithoutAlleleLikelihood::fit_contamination(normal, tumours, support, in_normal).log_likelihood_with_prior
-        + joint_or_common_somatic_log_likelihood(tumours, &pooled)
+        + average_with_common_fraction(joint_somatic_log_likelihood(tumours), tumours.len(), &pooled)
         - shared_low_fraction_log_likelihood(normal, &pooled)
 }
 
