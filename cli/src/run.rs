@@ -135,7 +135,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return placed::run_placed_command(args);
     }
     let invocation = args.read_args.parse_aligner_command(&args.command)?;
-    let out = args.output_path(&invocation)?;
+    let named = if let OutputTarget::File(path) = &invocation.output { Some(path) } else { None };
+    let out = args.output_path(named)?;
     refuse_binary_output(out.as_deref())?;
     invocation.check_program_and_index_exist()?;
     let machine = Sysfs::new().topology()?;
@@ -181,7 +182,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(summary) = run_plan(&plan, out.as_ref(), &mut set)? else { return Ok(()) };
     drop(prepared.replicas);
     let outcome = RunOutcome {
-        command: command_line::quoted_command_line(),
         program: plan.invocations[0].aligner.clone(),
         strategy: plan.strategy,
         why: plan.why.clone(),
@@ -264,19 +264,27 @@ impl Args {
         }
     }
 
-    /// Returns the file for the records; `None` for standard output. Fails if two files are given.
-    fn output_path(&self, invocation: &Invocation) -> Result<Option<PathBuf>, UsageError> {
-        match (&self.out, &invocation.output) {
-            (None, OutputTarget::Stdout) => Ok(None),
-            (None, OutputTarget::File(path)) => Ok(Some(path.clone())),
-            (Some(path), OutputTarget::Stdout) if path.as_os_str() == "-" => Ok(None),
-            (Some(path), OutputTarget::Stdout) => Ok(Some(path.clone())),
-            (Some(path), OutputTarget::File(other)) => Err(UsageError(format!(
+    /// Returns the file for the records; `None` for standard output. `named` is the file that the command names.
+    ///
+    /// # Errors
+    /// Two files are given.
+    fn output_path(&self, named: Option<&PathBuf>) -> Result<Option<PathBuf>, UsageError> {
+        match (&self.out, named) {
+            (None, named) => Ok(named.cloned()),
+            (Some(path), None) => Ok(Some(path.clone()).filter(|path| path.as_os_str() != "-")),
+            (Some(path), Some(other)) => Err(UsageError(format!(
                 "the output is given twice, as -o {} and as {} in the command: give one",
                 path.display(),
                 other.display()
             ))),
         }
+    }
+
+    /// Returns the nodes and CPUs that the run may use, and the number of threads of a program without a number of its own.
+    fn allowed_topology_and_threads(&self) -> anyhow::Result<(Topology, usize)> {
+        let topology = placement::restrict_to_named_nodes(Sysfs::new().topology()?, self.on_nodes.as_ref())?;
+        let threads = self.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
+        Ok((topology, threads))
     }
 }
 

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_reads::targets::Targets;
 use genuma_strategy::by_interval::{
     CallerCommand, CallerInput, Contig, DEFAULT_PADDING_BP, Error, INTERVALS_PER_SLOT, IntervalRun, Region,
@@ -19,7 +18,6 @@ use tracing::info;
 
 use super::outcome::RunOutcome;
 use super::{Args, parse_strategy};
-use crate::advise::placement;
 use crate::bgzf_writer::{BgzfWriter, remove_vcf_index_on_publish};
 use crate::errors::UsageError;
 use crate::{command_line, logging};
@@ -47,8 +45,7 @@ pub(super) fn run_by_interval(args: &Args) -> anyhow::Result<()> {
     caller.check_installed()?;
     let input = CallerInput::read(&caller, reads, reference)?;
     let regions = choose_regions(&input.contigs, args.interval_args.intervals.as_deref())?;
-    let topology = placement::restrict_to_named_nodes(Sysfs::new().topology()?, args.on_nodes.as_ref())?;
-    let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
+    let (topology, threads) = args.allowed_topology_and_threads()?;
     let (strategy, why) = match args.strategy.as_str() {
         "auto" => one_slot_for_each_thread(threads),
         word => parse_strategy(word)?,
@@ -87,15 +84,7 @@ pub(super) fn run_by_interval(args: &Args) -> anyhow::Result<()> {
     let mut set = AtomicFileSet::default();
     let Some(summary) = write_merged_vcf(&run, out.as_deref(), &mut set)? else { return Ok(()) };
     drop(folder);
-    let outcome = RunOutcome {
-        command: command_line::quoted_command_line(),
-        program: caller.name.clone(),
-        strategy,
-        why,
-        threads,
-        cpu_slots: &cpu_slots,
-        summary,
-    };
+    let outcome = RunOutcome { program: caller.name.clone(), strategy, why, threads, cpu_slots: &cpu_slots, summary };
     outcome.warn_of_missing_huge_pages();
     outcome.publish_and_log_results(args.json.as_deref(), out.as_deref(), set)
 }
@@ -112,22 +101,13 @@ fn one_slot_for_each_thread(threads: usize) -> (Strategy, String) {
 /// # Errors
 /// Two files are given, or the file is to be BCF.
 fn choose_output(args: &Args, caller: &CallerCommand) -> Result<Option<PathBuf>, UsageError> {
-    let out = match (&args.out, &caller.output) {
-        (Some(path), Some(other)) => {
-            return Err(UsageError(format!(
-                "the output is given twice, as -o {} and as {} in the command: give one",
-                path.display(),
-                other.display()
-            )));
-        }
-        (given, named) => given.as_ref().or(named.as_ref()).filter(|path| path.as_os_str() != "-"),
-    };
+    let out = args.output_path(caller.output.as_ref())?.filter(|path| path.as_os_str() != "-");
     match out {
-        Some(path) if has_extension(path, &["bcf"]) => Err(UsageError(format!(
+        Some(path) if has_extension(&path, &["bcf"]) => Err(UsageError(format!(
             "{}: genuma merges VCF: name a file .vcf or .vcf.gz, and convert it with `bcftools view -Ob`",
             path.display()
         ))),
-        out => Ok(out.cloned()),
+        out => Ok(out),
     }
 }
 

@@ -11,7 +11,7 @@ use genuma_work::publish::AtomicFileSet;
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use crate::{counter_table, json_file};
+use crate::{command_line, counter_table, json_file};
 
 /// Minimum anonymous memory of a program (bytes) of which a part is expected in huge pages if they are requested: 32 huge
 /// pages.
@@ -19,7 +19,6 @@ const MIN_BYTES_FOR_HUGE_PAGES: u64 = 64 << 20;
 
 /// Results of a finished run of `genuma run`.
 pub(crate) struct RunOutcome<'a> {
-    pub(crate) command: String,
     /// Name of the aligner or other program.
     pub(crate) program: String,
     pub(crate) strategy: Strategy,
@@ -162,7 +161,7 @@ impl RunOutcome<'_> {
     fn to_json(&self) -> Value {
         json!({
             "genuma": env!("CARGO_PKG_VERSION"),
-            "command": self.command,
+            "command": command_line::quoted_command_line(),
             "aligner": self.summary.reads.map(|_| &self.program),
             "strategy": self.strategy,
             "why": self.why,

@@ -1,7 +1,6 @@
 //! `genuma run` with a program that is not a known aligner: places its threads and memory on NUMA nodes, and passes on
 //! its input, output and exit code.
 
-use genuma_machine::topology::{Sysfs, TopologySource};
 use genuma_strategy::placed_command::PlacedCommand;
 use genuma_strategy::{Strategy, cpu_layout};
 use genuma_work::publish::AtomicFileSet;
@@ -9,8 +8,6 @@ use tracing::info;
 
 use super::outcome::RunOutcome;
 use super::{Args, parse_strategy};
-use crate::advise::placement;
-use crate::command_line;
 use crate::errors::{ChildProgramFailed, UsageError};
 
 /// Runs the command as one process. If the program fails, genuma ends with the same exit code; if signal N ended the
@@ -35,22 +32,13 @@ pub(super) fn run_placed_command(args: &Args) -> anyhow::Result<()> {
         word => parse_strategy(word)?,
     };
     command.check_strategy_has_one_instance(strategy).map_err(|e| UsageError(e.to_string()))?;
-    let topology = placement::restrict_to_named_nodes(Sysfs::new().topology()?, args.on_nodes.as_ref())?;
-    let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
+    let (topology, threads) = args.allowed_topology_and_threads()?;
     let mut cpu_slots = cpu_layout::assign_cpu_slots(&strategy, &topology, threads)?;
     args.request_pages(&mut cpu_slots, &topology);
     info!("strategy {strategy}: {why}");
     let summary = command.run(&cpu_slots[0])?;
     let exit_code = summary.exit_code;
-    let outcome = RunOutcome {
-        command: command_line::quoted_command_line(),
-        program,
-        strategy,
-        why,
-        threads,
-        cpu_slots: &cpu_slots,
-        summary,
-    };
+    let outcome = RunOutcome { program, strategy, why, threads, cpu_slots: &cpu_slots, summary };
     outcome.warn_of_missing_huge_pages();
     outcome.publish_and_log_results(args.json.as_deref(), None, AtomicFileSet::default())?;
     match exit_code {
