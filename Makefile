@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-assays bench-assay-peers bench-sv bench-beside-indels bench-xenograft bench-duplications bench-annotation bench-rare-alleles bench-align bench-align-results bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-identity bench-estimates bench-purity bench-align-callers bench-depths bench-assays bench-assay-peers bench-sv bench-beside-indels bench-xenograft bench-duplications bench-annotation bench-rare-alleles bench-align bench-align-results bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu bench-card fpga-sim docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -73,25 +73,25 @@ bench-parts: ## what a call in parts costs beside one process; ARGS="--genome-le
 	@scripts/setup.sh build test bench
 	@bench/parts.sh $(ARGS)
 
-bench-pairs: ## how often shallow samples of two people are taken for one's, or one's for two; ARGS="--people 28 --reads 6" for 1008 pairs of a kind
+bench-identity: ## errors of the identity test on shallow samples of one or two people; ARGS="--people 28 --reads 6" for 1008 pairs of each relation
 	@scripts/setup.sh build
 	cargo build --release --locked --package genuma
-	cargo build --release --locked --package genuma-pair --example pairs
-	@bench/pairs.sh $(ARGS)
+	cargo build --release --locked --package genuma-pair --example identity
+	@bench/identity.sh $(ARGS)
 
-bench-purity: ## what `genuma check` tells of simulated tumours of known purity and copies; ARGS="--seeds 10 --depths 100/30" for more
+bench-purity: ## compare purity and copy numbers of `genuma check` with simulated truth; ARGS="--seeds 10 --depths 100/30" for more
 	@scripts/setup.sh build
 	cargo build --release --locked
 	@bench/purity.sh $(ARGS)
 
-bench-portrait: ## tumour in normal and unstable repeats, estimates and truth; ARGS="--of repeats" for the latter
+bench-estimates: ## compare estimates of tumour in normal with simulated truth; ARGS="--of repeats" for unstable tandem repeats
 	@scripts/setup.sh build
 	cargo build --release --locked
-	@bench/portrait.sh $(ARGS)
+	@bench/estimates.sh $(ARGS)
 
-bench-called: ## score Mutect2 and Delly on what genuma's own engine aligns beside what bwa mem aligns; ARGS="--genome FASTA" for real sequence as well
+bench-align-callers: ## score Mutect2 and Delly on alignments of `genuma align` and of bwa mem; ARGS="--genome FASTA" for real sequence as well
 	@scripts/setup.sh build bench
-	@bench/called.sh $(ARGS)
+	@bench/align_callers.sh $(ARGS)
 
 bench-rare-alleles: ## recall of alleles of 0.5 to 2 % in deep libraries, with reads of another simulator; ARGS="--genome FASTA --seeds 1,2" for real sequence
 	@scripts/setup.sh build
@@ -135,9 +135,9 @@ bench-annotation: ## measure what naming the genes costs a call; ARGS="--callgri
 	cargo build --release --locked --package genuma
 	@bench/annotation.py $(ARGS)
 
-bench-cells: ## score `genuma call` over depths, purities and dirty libraries; ARGS="--peers yes" for Mutect2 and Delly beside it
+bench-depths: ## score `genuma call` over depths, purities and kinds of libraries; ARGS="--peers yes" for Mutect2 and Delly beside it
 	@scripts/setup.sh build
-	@bench/cells.sh $(ARGS)
+	@bench/depths.sh $(ARGS)
 
 bench-align: ## time and score `genuma align` beside minibwa, strobealign and samtools, and its stages beside their floors; ARGS="--only others" for more
 	@scripts/setup.sh build bench

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Scores Mutect2 and Delly on what genuma's own engine aligns beside the same on what bwa mem aligns, on simulated pairs.
+# Measures recall and precision of Mutect2 and Delly on alignments of `genuma align` and on alignments of bwa mem, from the same simulated reads.
 #
-# usage: bench/called.sh [--genome FASTA] [--bases N] [--snvs N] [--indels N] [--svs N] [--threads N] [--out DIR]
-#   --genome FASTA  real sequence: a second pair is made of it (none)
-#   --bases N       of the made genome of the first pair, 60% repeats (5000000)
+# usage: bench/align_callers.sh [--genome FASTA] [--bases N] [--snvs N] [--indels N] [--svs N] [--threads N] [--out DIR]
+#   --genome FASTA  real sequence, from which a second pair is simulated (none)
+#   --bases N       length of the first pair's simulated genome, 60% repeats, bp (5000000)
 #   --snvs N, --indels N, --svs N
-#                   somatic variants of each pair (2000, 1000, 200)
+#                   number of somatic variants of each pair (2000, 1000, 200)
 #   --threads N     of each program (2)
-#   --out DIR       where pairs, runs and table.md go (target/bench-called); differ.tsv there has each variant that is missed,
-#                   and each false call, with one of the two only
+#   --out DIR       folder of the pairs, the runs and table.md (target/bench-align-callers). differ.tsv lists the variants that are missed
+#                   with one of the two alignments only, and the false calls with one only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-genome='' bases=5000000 snvs=2000 indels=1000 svs=200 threads=2 out=target/bench-called
+genome='' bases=5000000 snvs=2000 indels=1000 svs=200 threads=2 out=target/bench-align-callers
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
-    echo "called: $1 needs a value, or is no option: see the head of bench/called.sh" >&2
+    echo "align_callers.sh: $1 needs a value, or is not an option: see the top of bench/align_callers.sh" >&2
     exit 2
   fi
   case $1 in
@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
     --threads) threads=$2 ;;
     --out) out=$2 ;;
     *)
-      echo "called: no option $1: see the head of bench/called.sh" >&2
+      echo "align_callers.sh: unknown option $1: see the top of bench/align_callers.sh" >&2
       exit 2
       ;;
   esac
@@ -41,16 +41,16 @@ differ=$out/differ.tsv
 : >"$out/rows"
 printf 'pair\twith\twhat\tclass\tpart\tchrom\tpos\tref\talt\tmore\n' >"$differ"
 
-# listed PROGRAM: the misses and false calls of a pair, a line each, without qualities.
-listed() {
+# list_errors PROGRAM: prints each missed variant and false call of a pair, without qualities.
+list_errors() {
   awk -F '\t' -v OFS='\t' '
     /^Misses/ { what = "missed"; next }
     /^False calls/ { what = "false"; next }
     NF > 5 && $1 != "class" { print what, $1, $2, $3, $4, $5, $6, what == "missed" ? $7 : $9 }' "$dir/$1.eval" | sort
 }
 
-# scored PAIR OPTIONS: one pair through both.
-scored() {
+# score PAIR OPTIONS: simulates a pair, aligns it with both programs, calls and compares.
+score() {
   local pair=$1 dir=$out/$1 program
   shift
   [ -f "$dir/pair/truth.vcf" ] ||
@@ -60,7 +60,7 @@ scored() {
   for program in peers engine; do
     "$genuma" bench evaluate "$dir/pair/truth.vcf" "$dir/$program-1/calls.vcf.gz" --reference "$dir/pair/genome.fa" \
       --germline "$dir/pair/germline.vcf" --list 1000000 >"$dir/$program.eval"
-    listed $program >"$dir/$program.listed"
+    list_errors $program >"$dir/$program.listed"
   done
   comm -3 "$dir/peers.listed" "$dir/engine.listed" |
     awk -v pair="$pair" '{ with = sub(/^\t/, "") ? "genuma" : "bwa"; print pair "\t" with "\t" $0 }' >"$dir/differ.tsv"
@@ -79,11 +79,11 @@ scored() {
     }' "$dir/differ.tsv" "$dir/peers.eval" "$dir/engine.eval" >>"$out/rows"
 }
 
-scored made --genome-length "$bases" --repeats 0.6 --seed 21
-if [ -n "$genome" ]; then scored real --genome "$genome" --seed 22; fi
+score simulated --genome-length "$bases" --repeats 0.6 --seed 21
+if [ -n "$genome" ]; then score real --genome "$genome" --seed 22; fi
 
 {
-  sed -n '/^Versions/p' "$out/made.md"
+  sed -n '/^Versions/p' "$out/simulated.md"
   printf '\nMutect2 (SNVs, indels) and Delly (SVs) at 60x and 30x, purity 0.7; bwa: bwa mem, samtools markdup; genuma: its own engine.\n\n'
   echo "| pair | class | truth | bwa: found | false | recall | precision | genuma: found | false | recall | precision | recall, genuma − bwa | precision | missed with one only: bwa, genuma | false with one only: bwa, genuma |"
   echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"

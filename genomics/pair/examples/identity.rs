@@ -1,7 +1,7 @@
 //! Compares read sets of shallow samples with each other, as `genuma check` compares two, reading each only once.
-//! Used by bench/pairs.sh.
+//! Used by bench/identity.sh.
 //!
-//! usage: pairs FIRST... -- SECOND...   where each is the folder and the name of a sample, such as pair/tumor
+//! usage: identity FIRST... -- SECOND...   where each is the folder and the name of a sample, such as pair/tumor
 //!
 //! Prints one line per pair: both names, the relation, the excess mismatch rate and its confidence interval.
 
