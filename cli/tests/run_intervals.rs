@@ -233,6 +233,27 @@ fn a_reference_without_reads_is_divided_by_length() {
     assert!(records(&vcf).len() >= 14, "{vcf}");
 }
 
+/// Mutect2 writes a `.stats` file beside its VCF, which FilterMutectCalls reads.
+#[test]
+fn statistics_of_mutect2_are_merged() {
+    let folder = folder_with_reads("stats");
+    let run = |statistic: &str| {
+        let stats = format!("printf 'statistic\tvalue\n{statistic}\t10.0\n' > {{vcf}}.stats");
+        let command = format!("exec > {{vcf}}; {}", caller(&stats));
+        let options = ["-t", "2", "--padding", "0", "-o", "out/x.vcf.gz", "--reads", "T.bam", "--", "sh", "-c"];
+        by_genuma(&folder, &[&options[..], &[&command]].concat())
+    };
+    let ended = run("reads");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("interval 1 of ") && said.contains("unknown line in its .stats file: 'reads"), "{said}");
+    assert_eq!(names(&folder.join("out")), Vec::<String>::new());
+    assert!(run("callable").status.success());
+    let vcf = String::from_utf8(gunzip(&folder.join("out/x.vcf.gz"))).expect("UTF-8");
+    let stats = fs::read_to_string(folder.join("out/x.vcf.gz.stats")).expect("statistics");
+    // Each interval of one region has one record and 10 callable sites.
+    assert_eq!(stats, format!("statistic\tvalue\ncallable\t{}.0\n", 10 * records(&vcf).len()));
+}
+
 #[test]
 fn a_signal_ends_all_instances() {
     let folder = folder_with_reads("signal");

@@ -12,12 +12,14 @@
 mod callers;
 mod input_files;
 mod intervals;
+mod mutect_stats;
 mod read_index;
 mod vcf_merge;
 
 pub use callers::{CallerCommand, CallerCommandError};
 pub use input_files::{CallerInput, InputError, WeightSource};
 pub use intervals::{Contig, INTERVALS_PER_SLOT, Interval, MIN_INTERVAL_BP, Region, divide_regions};
+pub use mutect_stats::{MutectStats, StatsError};
 pub use vcf_merge::VcfError;
 
 use std::collections::BTreeMap;
@@ -60,6 +62,14 @@ pub enum Error {
         instance_name: String,
         /// What is wrong with its output.
         error: VcfError,
+    },
+    /// The `.stats` file of an instance of Mutect2 cannot be merged.
+    #[error("{instance_name}: {error}")]
+    Stats {
+        /// Name of the instance.
+        instance_name: String,
+        /// What is wrong with the file.
+        error: StatsError,
     },
 }
 
@@ -179,7 +189,8 @@ struct SlotResult {
 }
 
 impl IntervalRun<'_> {
-    /// Runs all instances and writes the merged VCF.
+    /// Runs all instances and writes the merged VCF. Returns what the run did, and the merged `.stats` files of Mutect2 if
+    /// the instances wrote them.
     ///
     /// # Errors
     /// An instance cannot be started, failed, or wrote output that cannot be merged; or the output cannot be written. All
@@ -187,7 +198,7 @@ impl IntervalRun<'_> {
     ///
     /// # Panics
     /// A thread panicked.
-    pub fn run_instances(&self, out: &mut dyn Write) -> Result<RunSummary, Error> {
+    pub fn run_instances(&self, out: &mut dyn Write) -> Result<(RunSummary, Option<MutectStats>), Error> {
         let (start, before) = (Instant::now(), measure_process_cost());
         let counters = self.has_counters.then(RunCounterRecorder::start);
         let queue = &Queue { state: Mutex::default(), changed: Condvar::new() };
@@ -203,12 +214,12 @@ impl IntervalRun<'_> {
         if let Some(error) = queue.lock().error.take() {
             return Err(error);
         }
-        merged?;
+        let mutect_stats = merged?;
         out.flush().map_err(run::Error::Write)?;
         let (cost, wall_s) = (measure_process_cost(), start.elapsed().as_secs_f64());
         let (own_counters, machine_counters) = stop_resource_counters(counters);
         let busy_s: f64 = slots.iter().map(|slot| slot.busy_s).sum();
-        Ok(RunSummary {
+        let summary = RunSummary {
             reads: None,
             exit_code: None,
             wall_s,
@@ -227,13 +238,16 @@ impl IntervalRun<'_> {
             aligned: Vec::new(),
             own_counters,
             machine_counters,
-        })
+        };
+        Ok((summary, mutect_stats))
     }
 
-    /// Merges the outputs in the order of the intervals. Ends early, without an error, if the run has been stopped.
-    fn merge_outputs(&self, queue: &Queue, merger: &mut VcfMerger) -> Result<(), Error> {
+    /// Merges the outputs in the order of the intervals. Ends early, without an error, if the run has been stopped. Returns
+    /// the merged `.stats` files of Mutect2.
+    fn merge_outputs(&self, queue: &Queue, merger: &mut VcfMerger) -> Result<Option<MutectStats>, Error> {
+        let mut mutect_stats = None;
         for (index, interval) in self.intervals.iter().enumerate() {
-            let Some(path) = queue.wait_for_output(index) else { return Ok(()) };
+            let Some(path) = queue.wait_for_output(index) else { return Ok(None) };
             let appended = File::open(&path)
                 .map_err(VcfError::Read)
                 .and_then(|vcf| merger.append_interval(BufReader::with_capacity(VCF_BUFFER_BYTES, vcf), interval));
@@ -242,10 +256,13 @@ impl IntervalRun<'_> {
                 Err(VcfError::Write(error)) => return Err(run::Error::Write(error).into()),
                 Err(error) => return Err(Error::Vcf { instance_name: self.instance_name(index), error }),
             }
+            let stats = format!("{}.stats", path.display());
+            MutectStats::add_file(&mut mutect_stats, stats.as_ref(), interval, self.padding_bp, self.contigs)
+                .map_err(|error| Error::Stats { instance_name: self.instance_name(index), error })?;
             // What is left is removed with the folder.
             let _ = fs::remove_file(path);
         }
-        Ok(())
+        Ok(mutect_stats)
     }
 
     fn instance_name(&self, interval: usize) -> String {

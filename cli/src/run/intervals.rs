@@ -142,7 +142,7 @@ fn remove_folder_on_signal(folder: PathBuf) {
 }
 
 /// Runs the instances. The records go to a new file in `set`, compressed if its name ends in `.gz` or `.bgz`, or to
-/// standard output. Returns `None` if the reader of standard output has closed the pipe.
+/// standard output. With a file, the merged statistics of Mutect2 go to a file of that name with `.stats` added. Returns `None` if the reader of standard output has closed the pipe.
 fn write_merged_vcf(
     run: &IntervalRun,
     out: Option<&Path>,
@@ -151,7 +151,7 @@ fn write_merged_vcf(
     let Some(path) = out else {
         let mut stdout = logging::lock_stdout_for_results()?;
         return match run.run_instances(&mut stdout) {
-            Ok(summary) => {
+            Ok((summary, _)) => {
                 stdout.flush()?;
                 Ok(Some(summary))
             }
@@ -161,15 +161,22 @@ fn write_merged_vcf(
         };
     };
     let mut file = AtomicFile::create(path)?;
-    let summary = if has_extension(path, &["gz", "bgz"]) {
+    let (summary, mutect_stats) = if has_extension(path, &["gz", "bgz"]) {
         let mut compressed = BgzfWriter::with_default_level(file);
-        let summary = run.run_instances(&mut compressed)?;
+        let result = run.run_instances(&mut compressed)?;
         file = compressed.finish()?;
         remove_vcf_index_on_publish(path, set);
-        summary
+        result
     } else {
         run.run_instances(&mut file)?
     };
     set.add_file(file.flush_to_partial_file()?);
+    if let Some(stats) = mutect_stats {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".stats");
+        let mut file = AtomicFile::create(PathBuf::from(name))?;
+        file.write_all(stats.format_file().as_bytes())?;
+        set.add_file(file.flush_to_partial_file()?);
+    }
     Ok(Some(summary))
 }
