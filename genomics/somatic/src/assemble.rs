@@ -101,6 +101,10 @@ impl AssembledContigs {
 
 /// Maximum distance in bp between the seed k-mer of a contig and its other k-mers, on each side.
 const MAX_KMER_DISTANCE_BP: i32 = 10_000;
+/// The maximum distance with which assembling a contig starts. It is multiplied by [`KMER_DISTANCE_FACTOR`] while the
+/// consensus ends near it. Most contigs are shorter, but reads of a satellite continue for any distance.
+const FIRST_MAX_KMER_DISTANCE_BP: i32 = 625;
+const KMER_DISTANCE_FACTOR: i32 = 4;
 
 /// Maximum number of mates that are stored for each end of a contig. They suffice to distinguish the copies of a
 /// repeat.
@@ -120,6 +124,15 @@ struct GroupRead<'a> {
 /// may come from a single changed base.
 const MIN_INSERTION_BP: usize = 100;
 
+/// The stacked reads of a seed k-mer.
+struct ReadStack {
+    reads: Vec<StackedRead>,
+    /// Number of reads that were not stacked because too many start in the same stretch of the contig.
+    num_skipped: u64,
+    /// Range of the contig, relative to the seed, in which no read is missing because of the maximum distance.
+    complete_range: Range<i32>,
+}
+
 /// The reads of a group, indexed by candidate k-mer.
 struct GroupReads<'a> {
     labelled: &'a [LabelledPair],
@@ -130,6 +143,8 @@ struct GroupReads<'a> {
     /// Number of reads that were left out because a k-mer has more than [`MAX_READS_PER_KMER`] reads, summed over
     /// k-mers.
     skipped_reads: u64,
+    /// Length of the longest read, bp.
+    max_read_bp: i32,
 }
 
 /// Maximum number of reads of one k-mer that are stacked, those whose read names have the smallest hashes. More reads
@@ -246,7 +261,8 @@ impl<'a> GroupReads<'a> {
             carriers.sort_unstable();
         }
         let carriers = carriers.into_iter().filter_map(|(members, first)| Some((members, first?))).collect();
-        GroupReads { labelled, members, reads_by_kmer: carriers, skipped_reads: beyond }
+        let max_read_bp = members.iter().map(|member| member.read.len() as i32).max().unwrap_or(0);
+        GroupReads { labelled, members, reads_by_kmer: carriers, skipped_reads: beyond, max_read_bp }
     }
 
     fn reads_with_kmer(&self, number: u32) -> &[u32] {
@@ -293,39 +309,64 @@ impl GroupReads<'_> {
         used: &mut [bool],
         anchors: &mut KmerAnchors,
     ) -> Result<Contig, StackRejectReason> {
-        let stacked_reads = self.stack_reads(seed, used, anchors);
+        let mut max_distance_bp = FIRST_MAX_KMER_DISTANCE_BP;
+        loop {
+            let ReadStack { reads, num_skipped, complete_range } =
+                self.stack_reads(seed, max_distance_bp, used, anchors);
+            let consensus = self.choose_consensus(seed, &reads, anchors);
+            let is_complete = consensus.as_ref().is_none_or(|(of_stack, of_seed)| {
+                let [from, to] = [of_seed.range.start, of_seed.range.end].map(|at| of_stack.columns.start + at as i32);
+                complete_range.start <= from && to <= complete_range.end
+            });
+            if is_complete || max_distance_bp == MAX_KMER_DISTANCE_BP {
+                anchors.skipped_reads += num_skipped;
+                let (of_stack, of_seed) = consensus.ok_or(StackRejectReason::FewPairs)?;
+                return self.build_contig(of_stack, of_seed, used);
+            }
+            max_distance_bp = (max_distance_bp * KMER_DISTANCE_FACTOR).min(MAX_KMER_DISTANCE_BP);
+        }
+    }
+
+    /// Computes the consensus of the stacked reads of a seed; `None` if it does not contain the seed.
+    fn choose_consensus<'r>(
+        &self,
+        seed: u32,
+        stacked_reads: &'r [StackedRead],
+        anchors: &KmerAnchors,
+    ) -> Option<(StackConsensus<'r>, SeedConsensus)> {
         let read = |consensus_of_stack: &StackConsensus<'_>| self.consensus_at_seed(consensus_of_stack, seed, anchors);
         let all = StackConsensus::stack_agreeing_reads(stacked_reads.iter().collect());
         let seed_consensus = read(&all);
         // The sequence that begins here may occur at other loci too, such as bases that both sides of a translocation
         // have. Then reads of all loci meet in it and may outnumber those of this locus.
-        let (consensus_of_stack, seed_consensus) = match seed_consensus {
-            Some(seed_consensus) if !seed_consensus.has_branch_in_trusted_range(&stacked_reads, &all) => {
-                (all, seed_consensus)
+        let seed_consensus = match seed_consensus {
+            Some(seed_consensus) if !seed_consensus.has_branch_in_trusted_range(stacked_reads, &all) => {
+                return Some((all, seed_consensus));
             }
-            seed_consensus => {
-                let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
-                let stack: Vec<(i32, &OwnedRead)> =
-                    stacked_reads.iter().map(StackedRead::first_column_and_read).collect();
-                let span = self.reads_by_kmer[seed as usize].1.span as i32;
-                let own = branch_points::select_reads_of_seed_locus(&stack, has_seed, &(0..span));
-                let mut own =
-                    StackConsensus::stack_agreeing_reads(own.into_iter().map(|i| &stacked_reads[i]).collect());
-                let cut = read(&own)
-                    .filter(|own_consensus| {
-                        seed_consensus.is_some() || own_consensus.is_seed_at_border_of_repeat(&stacked_reads, &own)
-                    })
-                    .map(|seed_consensus| seed_consensus.cut_at_branches(&stacked_reads, &own));
-                match (cut, seed_consensus) {
-                    (Some(cut), _) => {
-                        own.keep_reads_overlapping_range(&cut.range, span);
-                        (own, cut)
-                    }
-                    (None, Some(seed_consensus)) => (all, seed_consensus),
-                    (None, None) => return Err(StackRejectReason::FewPairs),
-                }
-            }
+            seed_consensus => seed_consensus,
         };
+        let has_seed = |i: usize| self.members[stacked_reads[i].member as usize].kmer_numbers.contains(&seed);
+        let stack: Vec<(i32, &OwnedRead)> = stacked_reads.iter().map(StackedRead::first_column_and_read).collect();
+        let span = self.reads_by_kmer[seed as usize].1.span as i32;
+        let own = branch_points::select_reads_of_seed_locus(&stack, has_seed, &(0..span));
+        let mut own = StackConsensus::stack_agreeing_reads(own.into_iter().map(|i| &stacked_reads[i]).collect());
+        let cut = read(&own)
+            .filter(|own_consensus| {
+                seed_consensus.is_some() || own_consensus.is_seed_at_border_of_repeat(stacked_reads, &own)
+            })
+            .map(|seed_consensus| seed_consensus.cut_at_branches(stacked_reads, &own));
+        let Some(cut) = cut else { return Some((all, seed_consensus?)) };
+        own.keep_reads_overlapping_range(&cut.range, span);
+        Some((own, cut))
+    }
+
+    /// Makes the contig of a consensus, and marks the k-mers that it explains as used.
+    fn build_contig(
+        &self,
+        consensus_of_stack: StackConsensus<'_>,
+        seed_consensus: SeedConsensus,
+        used: &mut [bool],
+    ) -> Result<Contig, StackRejectReason> {
         let StackConsensus { stack, columns, consensus } = consensus_of_stack;
         let SeedConsensus { windows, range, seed: seeds } = seed_consensus;
         // A tandem repeat with its flanks does not show a changed base.
@@ -389,8 +430,9 @@ impl GroupReads<'_> {
         Some(SeedConsensus { windows, range, seed: seeds })
     }
 
-    /// Aligns reads that are connected with `seed` through shared candidate k-mers, in the orientation of the seed.
-    fn stack_reads(&self, seed: u32, used: &[bool], anchors: &mut KmerAnchors) -> Vec<StackedRead> {
+    /// Aligns reads that are connected with `seed` through shared candidate k-mers at most `max_distance_bp` from it, in
+    /// the orientation of the seed.
+    fn stack_reads(&self, seed: u32, max_distance_bp: i32, used: &[bool], anchors: &mut KmerAnchors) -> ReadStack {
         anchors.clear();
         let span = self.reads_by_kmer[seed as usize].1.span as i32;
         anchors.insert(seed, KmerAnchor { start: 0, span, forward: true });
@@ -399,6 +441,7 @@ impl GroupReads<'_> {
         // stacked on each other, again for each seed, although reads of other copies are left out of the consensus.
         let max_starting = max_reads_starting_in_stretch(self.reads_with_kmer(seed).len());
         let (mut starting_by_stretch, mut skipped): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
+        let mut has_kmers_beyond = false;
         let mut next = 0;
         while next < anchors.kmer_queue.len() {
             for &i in self.reads_with_kmer(anchors.kmer_queue[next]) {
@@ -418,22 +461,32 @@ impl GroupReads<'_> {
                 stacked.push((i, placement));
                 for (hit, &number) in member.hits.iter().zip(&member.kmer_numbers) {
                     let at = placement.start + oriented_start(hit, member.read.len(), placement.forward);
-                    if !used[number as usize] && at.abs() <= MAX_KMER_DISTANCE_BP && anchors.get(number).is_none() {
-                        let forward = hit.forward == placement.forward;
-                        anchors.insert(number, KmerAnchor { start: at, span: hit.span as i32, forward });
+                    if used[number as usize] || anchors.get(number).is_some() {
+                        continue;
                     }
+                    if at.abs() > max_distance_bp {
+                        has_kmers_beyond = true;
+                        continue;
+                    }
+                    let forward = hit.forward == placement.forward;
+                    anchors.insert(number, KmerAnchor { start: at, span: hit.span as i32, forward });
                 }
             }
             next += 1;
         }
         stacked.iter().map(|(i, _)| i).chain(&skipped).for_each(|&i| anchors.is_stacked[i as usize] = false);
-        anchors.skipped_reads += skipped.len() as u64;
         stacked.sort_unstable_by_key(|(i, _)| *i);
         let orient = |(member, placement): (u32, ContigRead)| {
             let read = self.members[member as usize].read.unpack();
             StackedRead { member, placement, read: if placement.forward { read } else { read.reverse_complement() } }
         };
-        stacked.into_iter().map(orient).collect()
+        // All k-mers of a missing read are beyond the maximum distance, so it reaches at most its length nearer to the seed.
+        let complete_bp = if has_kmers_beyond { max_distance_bp - self.max_read_bp } else { i32::MAX };
+        ReadStack {
+            reads: stacked.into_iter().map(orient).collect(),
+            num_skipped: skipped.len() as u64,
+            complete_range: -complete_bp..complete_bp,
+        }
     }
 
     /// Mates of stacked reads that are not stacked themselves, for the left and the right end of the contig.

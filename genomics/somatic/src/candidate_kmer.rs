@@ -6,6 +6,7 @@
 //! errors in the tumour and contamination of the normal. Where the normal has the root, both tolerances are computed
 //! from the depth of this root, so that amplified, captured and repeated sequence is compared with its own depth.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
@@ -423,8 +424,19 @@ pub fn median_kmer_depth_of_spectrum(spectrum: &[u64]) -> f64 {
 
 /// The multiplicity between the error k-mers and the first peak of a spectrum: the first one from 2 on after which the
 /// spectrum rises; 2 if it never rises.
+///
+/// The spectrum of a shallow sample may rise only behind its peak, in repeats, because most of its k-mers occur once or
+/// twice. But the number of occurrences, multiplicity times k-mers, rises before the peak. So if most occurrences lie
+/// between the two places, the first one is taken.
 fn error_valley(spectrum: &[u64]) -> usize {
-    (2..spectrum.len().saturating_sub(1)).find(|&m| spectrum[m + 1] > spectrum[m]).unwrap_or(2)
+    let occurrences = |m: usize| m as u64 * spectrum[m];
+    let first_rise = |value: &dyn Fn(usize) -> u64| {
+        (2..spectrum.len().saturating_sub(1)).find(|&m| value(m + 1) > value(m)).unwrap_or(2)
+    };
+    let (of_kmers, of_occurrences) = (first_rise(&|m| spectrum[m]), first_rise(&occurrences));
+    let sum = |range: Range<usize>| range.map(occurrences).sum::<u64>();
+    let is_shallow = 2 * sum(of_occurrences..of_kmers) > sum(2..spectrum.len());
+    if is_shallow { of_occurrences } else { of_kmers }
 }
 
 /// The multiplicity above the error k-mers with the most k-mer occurrences. Weighting by occurrences prefers the

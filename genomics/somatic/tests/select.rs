@@ -72,6 +72,22 @@ fn the_usual_depth_is_where_bases_lie() {
     assert_eq!(median_kmer_depth_of_spectrum(&[]), 0.0);
 }
 
+/// At 5x the spectrum of k-mers falls from 2 on: its first rise is in the repeats.
+#[test]
+fn the_depth_of_a_shallow_sample_is_not_that_of_its_repeats() {
+    let poisson = |mean: f64, m: u32| (0..m).fold((-mean).exp(), |p, i| p * mean / f64::from(i + 1));
+    for mean in [3.0, 4.4, 6.0] {
+        let mut spectrum: Vec<u64> =
+            (0..1024).map(|m| (1e7 * poisson(mean, m) + 1e6 * poisson(mean / 2.0, m)) as u64).collect();
+        (20..1024).for_each(|m| spectrum[m] += 60_000 / m as u64);
+        (700..760).for_each(|m| spectrum[m] += 300);
+        let median = median_kmer_depth_of_spectrum(&spectrum);
+        assert!((median - mean).abs() < 0.6 * mean, "{median} for {mean}");
+        let peak = KmerDepths::estimate_depths_from_spectra(&[spectrum.clone(), spectrum]).kmer[0];
+        assert!((peak - mean).abs() <= 1.0, "{peak} for {mean}");
+    }
+}
+
 #[test]
 fn the_share_of_errors_is_what_lies_before_the_valley() {
     let share = |errors: f64| {
