@@ -27,6 +27,8 @@ use anyhow::bail;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use genuma_pair::assay::Assay;
+use genuma_planner::input::{self, ForecastInput};
+use genuma_planner::rates::MEASURED_RATES;
 use genuma_reads::Lane;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::call_summary::CallSummary;
@@ -44,9 +46,6 @@ use self::messages::{log_gene_counts, log_result, log_sample_properties, log_tar
 use self::output_folder::{OutputFolder, clean_up_folders_on_interruption};
 use crate::distributed::planning::{self, PlanRequest};
 use crate::errors::UsageError;
-use crate::forecast::input;
-use crate::forecast::model::ForecastInput;
-use crate::forecast::rates::MEASURED_RATES;
 use crate::read_layout::ReadLayoutOptions;
 use crate::{aligned_files, command_line, fpga, gpu, logging};
 use blocking_warnings::{BlockingWarningRule, ResultsWithheldError};
@@ -466,7 +465,7 @@ fn write_results(
 /// Measures the input of a call whose reference has this number of bases.
 fn measure_forecast_input(job: &CallJob, reference: Option<u64>) -> anyhow::Result<ForecastInput> {
     let panel = job.panel.as_ref().map(|panel| input::measure_panel_size(panel.table_path())).transpose()?;
-    input::measure_forecast_input(&job.lanes, reference, panel, job.params.k, job.resources.clone())
+    Ok(input::measure_forecast_input(&job.lanes, reference, panel, job.params.k, job.resources.clone())?)
 }
 
 /// Returns whether some reads come from a pipe, which can be read only once.

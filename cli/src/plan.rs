@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::value_parser;
+use genuma_planner::calibration::EarlierRun;
+use genuma_planner::input::{self, ForecastInput};
+use genuma_planner::machine_comparison::MachineComparison;
+use genuma_planner::machine_table::read_machine_table;
+use genuma_planner::rate_source::RateSource;
 use genuma_reads::fasta::{FastaEvent, read_fasta_events};
 use genuma_reads::{AlignedOptions, CramReference, check_lanes};
 use genuma_somatic::pipeline::Resources;
@@ -15,17 +20,9 @@ use crate::call::sample_options::{
     SampleNameOptions, SamplesAndLanes, TumourReadFileOptions, choose_normal_read_source,
 };
 use crate::call::{disk_space, memory_limits, messages, panel};
-use crate::forecast::calibrate::EarlierRun;
-use crate::forecast::comparison_text;
-use crate::forecast::cost::CostOptions;
-use crate::forecast::input;
-use crate::forecast::machine_comparison::{MachineComparison, MachineComparisonOptions};
-use crate::forecast::machine_speed::MachineSpeed;
-use crate::forecast::machine_table::read_machine_table;
-use crate::forecast::model::ForecastInput;
-use crate::forecast::rate_source::RateSource;
-use crate::forecast::rates::MEASURED_RATES;
-use crate::forecast::text;
+use crate::forecast::machine_speed::measure_machine_speed;
+use crate::forecast::options::{CostOptions, MachineComparisonOptions};
+use crate::forecast::{comparison_text, text};
 use crate::kmer_length::{choose_kmer_length, kmer_length_for_mean_read_length};
 use crate::read_layout::ReadLayoutOptions;
 use crate::{command_line, gpu};
@@ -152,8 +149,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let input = args.call_input()?;
     if let Some(path) = &args.comparison.machines {
         let machines = read_machine_table(path)?;
-        let price = args.costs.price_per_kwh;
-        let comparison = MachineComparison::compare_machines(&input, machines, &args.comparison, price);
+        let machine_use = args.comparison.machine_use(args.costs.power_and_prices().price_per_kwh);
+        let comparison = MachineComparison::compare_machines(&input, machines, &machine_use);
         return comparison_text::print_and_write_comparison(
             &comparison,
             args.json.as_deref(),
@@ -163,13 +160,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let rates = if args.measure {
         // More threads than CPUs, as in a plan for another machine, would wait for each other.
         let threads = input.resources.threads.min(command_line::threads_or_all_cpus(None));
-        RateSource::Measured(MachineSpeed::measure(args.work_folder(), threads)?)
+        RateSource::Measured(measure_machine_speed(args.work_folder(), threads)?)
     } else if args.from.is_empty() {
         RateSource::BuiltIn
     } else {
         RateSource::EarlierRuns(args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?)
     };
-    text::print_and_write_forecast(input, &rates, &args.gpu, &args.costs, args.json.as_deref())
+    text::print_and_write_forecast(input, &rates, &args.gpu, &args.costs.power_and_prices(), args.json.as_deref())
 }
 
 impl Args {
@@ -190,28 +187,16 @@ impl Args {
         };
         let read_length = u64::from(self.read_length);
         let panel_bytes = |k: u32| -> anyhow::Result<_> {
-            let open = |table| input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path());
+            let open = |table| -> anyhow::Result<_> {
+                Ok(input::measure_panel_size(panel::open_panel_of_normals(table, k, None)?.table_path())?)
+            };
             self.panel.as_deref().map(open).transpose()
         };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
             let k = self.k.unwrap_or_else(|| kmer_length_for_mean_read_length(read_length as f64));
-            let [tumour, normal] = depths.map(|depth| (genome as f64 * depth) as u64);
-            let bases = [normal, tumour];
-            let bytes = bases.map(|n| (n as f64 * MEASURED_RATES.gzip_bytes_per_base) as u64);
-            let packed_bytes = bases.iter().map(|&n| (n as f64 * MEASURED_RATES.packed_bytes_per_base) as u64).sum();
-            return Ok(ForecastInput {
-                bases,
-                file_bytes: bytes,
-                num_samples: 2,
-                packed_bytes,
-                read_length,
-                num_files: 4,
-                num_aligned_files: 0,
-                panel: panel_bytes(k)?,
-                reference_bases: Some(genome),
-                k,
-                resources,
-            });
+            let [tumour, normal] = depths;
+            let sizes = ForecastInput::from_genome_and_depths(genome, [normal, tumour], read_length, k, resources);
+            return Ok(ForecastInput { panel: panel_bytes(k)?, ..sizes });
         }
         let options =
             AlignedOptions { reference: CramReference::new(self.reference.clone()), ..AlignedOptions::default() };
@@ -223,7 +208,7 @@ impl Args {
         let (k, short_reads) = choose_kmer_length(self.k, &lanes)?;
         warnings.extend(short_reads);
         messages::log_warnings(&warnings);
-        input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources)
+        Ok(input::measure_forecast_input(&lanes, reference, panel_bytes(k)?, k, resources)?)
     }
 }
 

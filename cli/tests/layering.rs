@@ -30,7 +30,8 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("track", &["work", "reads", "kmers", "somatic"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),
-    ("report", &["work", "machine", "probe", "annotate", "kmers", "pair", "somatic", "strategy"]),
+    ("planner", &["work", "flash", "reads", "kmers", "dictionary", "align", "somatic"]),
+    ("report", &["work", "machine", "probe", "annotate", "kmers", "pair", "somatic", "strategy", "planner"]),
     ("faults", &[]),
 ];
 

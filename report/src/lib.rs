@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod call;
 pub mod machine;
+pub mod machine_comparison;
 pub mod markup;
 pub mod plot;
 #[doc(hidden)]

@@ -129,6 +129,17 @@ pub fn format_bytes_as_option_value(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
+/// Parses a number from 0 to 10⁹.
+///
+/// # Errors
+/// The text is not such a number; the message names the accepted form.
+pub fn parse_non_negative_number(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
+        _ => Err("give a number from 0 on".into()),
+    }
+}
+
 /// Formats a number of bases: `3.0 Mbases`, `90 Gbases`. The letters are powers of 1000.
 pub fn format_bases(bases: u64) -> String {
     let (number, unit) = match bases {

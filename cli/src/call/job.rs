@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use genuma_kmers::Devices;
+use genuma_planner::cost::PowerAndPrices;
+use genuma_planner::rate_source::RateSource;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::gene_annotation::GeneFile;
 use genuma_somatic::known_variants::KnownVariants;
@@ -25,8 +27,6 @@ use super::{
 };
 use crate::command_line;
 use crate::errors::UsageError;
-use crate::forecast::cost::CostOptions;
-use crate::forecast::rate_source::RateSource;
 use crate::forecast::text;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
@@ -84,7 +84,7 @@ impl Args {
             measure_forecast_input(&job, reference)?,
             &RateSource::BuiltIn,
             &self.gpu,
-            &CostOptions::default(),
+            &PowerAndPrices::default(),
             None,
         )
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use genuma_planner::min_memory;
 use genuma_reads::AlignedOptions;
 use genuma_somatic::pipeline::Resources;
 use genuma_work::quantity;
@@ -10,7 +11,6 @@ use genuma_work::quantity;
 use crate::allocator;
 use crate::command_line;
 use crate::errors::{UsageError, describe_memory_ulimit};
-use crate::forecast::model;
 
 /// If a memory budget is below this number of bytes, the error message says that the user probably omitted the unit,
 /// such as G. Chosen: no machine has so little memory.
@@ -47,8 +47,10 @@ pub(crate) fn too_little_memory_error(
 /// bases.
 pub(super) fn check_memory_budget(means: &Resources, reference: Option<u64>) -> Result<(), UsageError> {
     let Resources { threads, memory, .. } = *means;
-    let (threads_need, min_memory) =
-        (model::min_memory_bytes_without_reference(threads), model::min_call_memory_bytes(threads, reference));
+    let (threads_need, min_memory) = (
+        min_memory::min_memory_bytes_without_reference(threads),
+        min_memory::min_call_memory_bytes(threads, reference),
+    );
     if memory >= min_memory {
         return Ok(());
     }

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::bail;
 use genuma_dictionary::{DictionaryHeader, is_dictionary_file};
 use genuma_flash::TablePageReader;
+use genuma_planner::min_memory::min_call_memory_bytes;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::Resources;
 
 use super::memory_limits;
 use crate::errors::UsageError;
-use crate::forecast::model::min_call_memory_bytes;
 use crate::table_note::TableNote;
 
 /// Default of `--panel-min-samples`: minimum number of normals of the panel that have a k-mer. A k-mer that only one

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use genuma_planner::min_memory::min_call_memory_bytes;
 use genuma_reads::fasta::Reference;
 use genuma_simulate::evaluate::vcf::{self, VcfRecord};
 use genuma_somatic::change::{Breakend, Change, RetainedSide, left_align_allele};
@@ -13,7 +14,6 @@ use genuma_work::quantity;
 use tracing::warn;
 
 use crate::errors::UsageError;
-use crate::forecast::model::min_call_memory_bytes;
 
 /// Maximum number of reports that are formatted at a time.
 const MAX_REPORTS_PER_TEXT: usize = 4096;

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use genuma_kmers::{BinGrid, ExpectedKmers, bin_grid_for_kmers, min_memory_bytes_for_grid};
+use genuma_planner::input;
+use genuma_planner::rates::MEASURED_RATES;
+use genuma_planner::step_forecast::StepTaskForecast;
 use genuma_reads::ReadEstimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::distributed_call::{DistributedCallPlan, StepKind};
@@ -21,9 +24,6 @@ use tracing::{info, warn};
 
 use super::{DistributedPlan, PLAN_OBJECT_NAME, StepPlan, sbatch};
 use crate::command_line;
-use crate::forecast::input;
-use crate::forecast::rates::MEASURED_RATES;
-use crate::forecast::steps::StepTaskForecast;
 
 /// Options of `genuma call --plan`.
 pub(crate) struct PlanRequest<'a> {

@@ -5,12 +5,11 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::bail;
+use genuma_planner::machine_comparison::{CallOnMachine, MachineComparison};
+use genuma_report::machine_comparison::render_page;
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use genuma_work::quantity::{format_duration, format_three_digits, format_with_si_prefix, group_thousands};
 
-use super::comparison_notes::comparison_notes;
-use super::comparison_page;
-use super::machine_comparison::{CallOnMachine, MachineComparison};
 use super::text_table::format_text_table;
 use crate::{json_file, logging};
 
@@ -30,7 +29,7 @@ pub(crate) fn print_and_write_comparison(
     }
     if let Some(path) = html {
         let mut page = AtomicFile::create(path)?;
-        page.write_all(comparison_page::render_page(comparison).as_bytes())?;
+        page.write_all(render_page(comparison).as_bytes())?;
         set.add_file(page.flush_to_partial_file()?);
     }
     set.publish_all()?;
@@ -51,7 +50,7 @@ fn render_comparison(comparison: &MachineComparison) -> String {
     for compared in comparison.machines.iter().filter(|one| one.cost.is_none()) {
         let _ = writeln!(text, "{}: does not fit: {}", compared.machine.name, compared.why_it_does_not_fit());
     }
-    comparison_notes(comparison).iter().for_each(|note| text += &format!("{note}\n"));
+    comparison.notes().iter().for_each(|note| text += &format!("{note}\n"));
     text
 }
 

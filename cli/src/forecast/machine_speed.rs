@@ -9,13 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use genuma_planner::calibration::EarlierRun;
+use genuma_planner::machine_speed::MachineSpeed;
 use genuma_work::signals;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Serialize;
 use tracing::info;
 
-use super::calibrate::EarlierRun;
-use super::rates::CostRates;
 use crate::command_line;
 
 /// Options of `genuma bench simulate` for the reads of the measurement. The seed is fixed, so that the call does the
@@ -45,71 +44,43 @@ const CALL_MEMORY_OF_THREAD_MIB: usize = 32;
 const REMOVAL_TRIALS: u32 = 20;
 const PAUSE_BETWEEN_TRIALS: Duration = Duration::from_millis(50);
 
-/// The speed of this machine in a call of simulated reads.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct MachineSpeed {
-    /// CPU time of the call on this machine (s).
-    pub(crate) cpu_s: f64,
-    /// CPU time of the same call on the machine of the built-in rates (s).
-    pub(crate) cpu_s_on_machine_of_rates: f64,
-    /// Share of the time in which the threads used a CPU.
-    pub(crate) busy_share: f64,
-    /// Mean power of this machine (W), if it reports its energy.
-    pub(crate) watts: Option<f64>,
-}
-
-impl MachineSpeed {
-    /// Simulates reads in a temporary folder inside `folder`, or inside the nearest folder above that exists, and calls
-    /// them with this number of threads.
-    ///
-    /// # Errors
-    /// The folder cannot be written, or simulating or calling fails.
-    pub(crate) fn measure(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
-        // I/O error ignored: making the temporary folder reports a folder that cannot be examined.
-        let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        let critical = signals::enter_critical_section();
-        let temporary = tempfile::Builder::new()
-            .prefix(".genuma-plan-")
-            .tempdir_in(folder)
-            .with_context(|| format!("{}: cannot make a folder for the measurement", folder.display()))?;
-        let running = RunningProgram::default();
-        running.end_and_remove_folder_on_signal(temporary.path().to_path_buf());
-        drop(critical);
-        let (data, calls) = (temporary.path().join("reads"), temporary.path().join("calls"));
-        info!("measuring the speed of this machine with a call of simulated reads");
-        let program = command_line::own_program_path()?;
-        running
-            .run_genuma(Command::new(&program).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS))?;
-        let read_files = |sample: &str| [1, 2].map(|mate| data.join(format!("{sample}_{mate}.fq.gz")));
-        let mut call = Command::new(&program);
-        call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
-        call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
-        let memory = format!("{}M", CALL_MEMORY_MIB + threads * CALL_MEMORY_OF_THREAD_MIB);
-        call.args(["--memory", &memory, "--threads", &threads.to_string()]);
-        running.run_genuma(&mut call)?;
-        let run = EarlierRun::load(&calls.join("summary.json"))?;
-        let speed = MachineSpeed {
-            cpu_s: run.total_cpu_s(),
-            cpu_s_on_machine_of_rates: CPU_S_ON_MACHINE_OF_RATES,
-            busy_share: run.busy_share().context("the call of the measurement recorded no time")?,
-            watts: run.mean_watts(),
-        };
-        temporary.close().context("cannot remove the folder of the measurement")?;
-        signals::set_termination_handler(None);
-        Ok(speed)
-    }
-
-    /// How many times as long as on the machine of the built-in rates a CPU of this machine takes.
-    pub(crate) fn cpu_time_ratio(&self) -> f64 {
-        self.cpu_s / self.cpu_s_on_machine_of_rates
-    }
-
-    /// Scales all times of the rates to this machine.
-    pub(super) fn scale_rates(&self, rates: &mut CostRates) {
-        rates.scale_times(self.cpu_time_ratio());
-        rates.busy_share = self.busy_share;
-        rates.watts = self.watts;
-    }
+/// Simulates reads in a temporary folder inside `folder`, or inside the nearest folder above that exists, and calls
+/// them with this number of threads.
+///
+/// # Errors
+/// The folder cannot be written, or simulating or calling fails.
+pub(crate) fn measure_machine_speed(folder: &Path, threads: usize) -> anyhow::Result<MachineSpeed> {
+    // I/O error ignored: making the temporary folder reports a folder that cannot be examined.
+    let folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let critical = signals::enter_critical_section();
+    let temporary = tempfile::Builder::new()
+        .prefix(".genuma-plan-")
+        .tempdir_in(folder)
+        .with_context(|| format!("{}: cannot make a folder for the measurement", folder.display()))?;
+    let running = RunningProgram::default();
+    running.end_and_remove_folder_on_signal(temporary.path().to_path_buf());
+    drop(critical);
+    let (data, calls) = (temporary.path().join("reads"), temporary.path().join("calls"));
+    info!("measuring the speed of this machine with a call of simulated reads");
+    let program = command_line::own_program_path()?;
+    running.run_genuma(Command::new(&program).args(["bench", "simulate", "-o"]).arg(&data).args(SIMULATED_READS))?;
+    let read_files = |sample: &str| [1, 2].map(|mate| data.join(format!("{sample}_{mate}.fq.gz")));
+    let mut call = Command::new(&program);
+    call.arg("call").arg("--tumor").args(read_files("tumor")).arg("--normal").args(read_files("normal"));
+    call.arg("--reference").arg(data.join("genome.fa")).arg("--out").arg(&calls);
+    let memory = format!("{}M", CALL_MEMORY_MIB + threads * CALL_MEMORY_OF_THREAD_MIB);
+    call.args(["--memory", &memory, "--threads", &threads.to_string()]);
+    running.run_genuma(&mut call)?;
+    let run = EarlierRun::load(&calls.join("summary.json"))?;
+    let speed = MachineSpeed {
+        cpu_s: run.total_cpu_s(),
+        cpu_s_on_machine_of_rates: CPU_S_ON_MACHINE_OF_RATES,
+        busy_share: run.busy_share().context("the call of the measurement recorded no time")?,
+        watts: run.mean_watts(),
+    };
+    temporary.close().context("cannot remove the folder of the measurement")?;
+    signals::set_termination_handler(None);
+    Ok(speed)
 }
 
 /// The program that the measurement runs at the moment.
@@ -158,25 +129,5 @@ impl RunningProgram {
             );
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::rates::MEASURED_RATES;
-    use super::*;
-
-    #[test]
-    fn times_are_scaled_and_sizes_are_not() {
-        let speed = MachineSpeed { cpu_s: 30.0, cpu_s_on_machine_of_rates: 20.0, busy_share: 0.5, watts: Some(90.0) };
-        let mut rates = MEASURED_RATES;
-        speed.scale_rates(&mut rates);
-        assert_eq!(rates.count_cpu_s, 1.5 * MEASURED_RATES.count_cpu_s);
-        assert_eq!(rates.inflate_s, 1.5 * MEASURED_RATES.inflate_s);
-        assert_eq!((rates.busy_share, rates.watts), (0.5, Some(90.0)));
-        assert_eq!(
-            (rates.candidate_kmer_bytes, rates.packed_bytes_per_base),
-            (MEASURED_RATES.candidate_kmer_bytes, MEASURED_RATES.packed_bytes_per_base)
-        );
     }
 }

@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::bail;
+use genuma_planner::cost::{ForecastWithCost, PowerAndPrices};
+use genuma_planner::input::ForecastInput;
+use genuma_planner::rate_source::RateSource;
+use genuma_planner::rates::MACHINE_OF_MEASURED_RATES;
+use genuma_somatic::pipeline::Resources;
 use genuma_work::publish::AtomicFileSet;
 use genuma_work::quantity::{self, format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
 
-use super::cost::{CostOptions, ForecastWithCost};
-use super::model::ForecastInput;
-use super::rate_source::RateSource;
-use super::rates::MACHINE_OF_MEASURED_RATES;
 use super::text_table::format_text_table;
 use crate::{gpu, json_file, logging};
 
@@ -22,10 +23,12 @@ pub(crate) fn print_and_write_forecast(
     input: ForecastInput,
     rates: &RateSource,
     gpu: &gpu::GpuOptions,
-    costs: &CostOptions,
+    prices: &PowerAndPrices,
     json: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let plan = ForecastWithCost::forecast_call_with_cost(input, rates, gpu, costs)?;
+    let Resources { threads, memory, .. } = input.resources;
+    let devices = gpu.describe_device_choice(input.expected_num_kmer_occurrences(), threads, memory)?;
+    let plan = ForecastWithCost::new(input, rates, devices, prices);
     if let Some(path) = json {
         let mut set = AtomicFileSet::default();
         json_file::add_json_file_with_schema_number(

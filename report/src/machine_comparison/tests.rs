@@ -1,16 +1,34 @@
 use super::*;
-use crate::forecast::machine_comparison::MachineComparisonOptions;
-use crate::forecast::machine_comparison::tests::machine;
-use crate::forecast::model::tests::human_genome_input;
-use genuma_report::testing::assert_html_is_nested;
+use crate::testing::assert_html_is_nested;
+use genuma_planner::input::ForecastInput;
+use genuma_planner::machine_comparison::MachineUse;
+use genuma_somatic::pipeline::Resources;
+
+/// A machine on which a human genome at 30x/30x can be called.
+fn machine(name: &str) -> Machine {
+    Machine {
+        name: name.to_owned(),
+        threads: 16,
+        memory: 64 << 30,
+        scratch: u64::MAX,
+        cpu_time: 1.0,
+        disk_mb_per_s: None,
+        watts: Some(200.0),
+        price: Some(5000.0),
+        price_per_hour: None,
+        source: String::new(),
+    }
+}
 
 fn small() -> Machine {
     Machine { memory: 1 << 30, ..machine("small") }
 }
 
 fn page(machines: Vec<Machine>) -> String {
-    let options = MachineComparisonOptions { machines: None, years: 3.0, calls: None, html: None };
-    render_page(&MachineComparison::compare_machines(&human_genome_input(), machines, &options, Some(0.3)))
+    let resources = Resources { threads: 16, memory: 64 << 30, scratch: 1 << 40, devices: Default::default() };
+    let input = ForecastInput::from_genome_and_depths(3_100_000_000, [30.0; 2], 150, 31, resources);
+    let machine_use = MachineUse { years: 3.0, calls: None, price_per_kwh: Some(0.3) };
+    render_page(&MachineComparison::compare_machines(&input, machines, &machine_use))
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! Where the cost rates of a forecast come from.
+//! Where the cost rates of a forecast come from: built in, calibrated with earlier runs, or scaled to the measured speed
+//! of a machine.
 
-use super::calibrate::{EarlierRun, calibrate_rates};
-use super::machine_speed::MachineSpeed;
-use super::rates::{CostRates, MEASURED_RATES};
+use crate::calibration::{EarlierRun, calibrate_rates};
+use crate::machine_speed::MachineSpeed;
+use crate::rates::{CostRates, MEASURED_RATES};
 
 /// What the rates of a forecast are adapted to.
 #[derive(Debug)]
-pub(crate) enum RateSource {
+pub enum RateSource {
     /// Nothing: the built-in rates.
     BuiltIn,
     /// Earlier runs on this machine.
@@ -17,7 +18,7 @@ pub(crate) enum RateSource {
 
 impl RateSource {
     /// Returns the rates.
-    pub(super) fn rates(&self) -> CostRates {
+    pub fn rates(&self) -> CostRates {
         match self {
             RateSource::BuiltIn => MEASURED_RATES,
             RateSource::EarlierRuns(runs) => calibrate_rates(runs),

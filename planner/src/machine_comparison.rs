@@ -1,115 +1,96 @@
 //! Compares machines for a call: time, energy and cost on each.
 
-use std::path::PathBuf;
-
 use genuma_work::quantity::format_energy;
 use serde::Serialize;
 
-use super::cost::parse_non_negative_number;
-use super::machine_table::Machine;
-use super::model::{CallForecast, ForecastInput};
-use super::rates::MEASURED_RATES;
+use crate::call_forecast::CallForecast;
+use crate::input::ForecastInput;
+use crate::machine_table::Machine;
+use crate::rates::{MACHINE_OF_MEASURED_RATES, MEASURED_RATES};
 
 /// Hours of a year, with leap years.
 const HOURS_PER_YEAR: f64 = 8766.0;
-/// Default of `--years`: how long a machine is used.
-const DEFAULT_YEARS: f64 = 3.0;
-
-/// Options of a comparison of machines.
-#[derive(Debug, clap::Args)]
-pub(crate) struct MachineComparisonOptions {
-    /// Compare machines: print time, energy and cost of the call on each machine of a table. Its columns, separated by
-    /// tabs and named in the first line, are name, threads, memory and, if known, scratch (else unlimited), cpu_time (of
-    /// a call, relative to the machine of the built-in rates, as --measure prints it; else 1), disk_mb_per_s, watts,
-    /// price or price_per_hour, source
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "memory", "scratch", "work", "from", "measure", "watts", "price_per_hour", "gpu"], help_heading = "Machines")]
-    pub(crate) machines: Option<PathBuf>,
-    /// How long a machine that is bought is used (years)
-    #[arg(long, value_name = "YEARS", requires = "machines", default_value_t = DEFAULT_YEARS, value_parser = parse_years, help_heading = "Machines")]
-    pub(crate) years: f64,
-    /// Number of calls in these years [default: as many as one machine can make]
-    #[arg(long, value_name = "N", requires = "machines", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), help_heading = "Machines")]
-    pub(crate) calls: Option<u64>,
-    /// Also write the comparison as HTML, with charts
-    #[arg(long, value_name = "FILE", requires = "machines", help_heading = "Machines")]
-    pub(crate) html: Option<PathBuf>,
-}
-
-/// Parses a number of years.
-fn parse_years(text: &str) -> Result<f64, String> {
-    let years = parse_non_negative_number(text).ok().filter(|years| (0.01..=100.0).contains(years));
-    years.ok_or_else(|| "give a number from 0.01 to 100".to_owned())
+/// How long and how often machines are used, and the price of their energy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MachineUse {
+    /// How long a machine that is bought is used (years, more than 0).
+    pub years: f64,
+    /// Number of calls in these years; as many as one machine can make if `None`.
+    pub calls: Option<u64>,
+    /// Price of a kilowatt hour; energy costs nothing if `None`.
+    pub price_per_kwh: Option<f64>,
 }
 
 /// Forecasts of a call on several machines.
 #[derive(Debug, Serialize)]
-pub(crate) struct MachineComparison {
+pub struct MachineComparison {
     /// Version of genuma that made the forecasts.
-    pub(crate) genuma: &'static str,
+    pub genuma: &'static str,
     /// Number of bases of the normal, and of all tumours.
-    pub(crate) bases: [u64; 2],
+    pub bases: [u64; 2],
     /// Number of bases of the reference, if there is one.
-    pub(crate) reference_bases: Option<u64>,
+    pub reference_bases: Option<u64>,
     /// How long a machine is used (years).
-    pub(crate) years: f64,
+    pub years: f64,
     /// Price of a kilowatt hour, if given.
-    pub(crate) price_per_kwh: Option<f64>,
+    pub price_per_kwh: Option<f64>,
     /// The machines, in the order of the table.
-    pub(crate) machines: Vec<CallOnMachine>,
+    pub machines: Vec<CallOnMachine>,
 }
 
 /// Time, energy and cost of a call on one machine.
 #[derive(Debug, Serialize)]
-pub(crate) struct CallOnMachine {
-    pub(crate) machine: Machine,
-    pub(crate) forecast: CallForecast,
+pub struct CallOnMachine {
+    /// The machine.
+    pub machine: Machine,
+    /// The forecast for all its threads and memory.
+    pub forecast: CallForecast,
     /// Costs; `None` if the call does not fit.
-    pub(crate) cost: Option<CallCost>,
+    pub cost: Option<CallCost>,
 }
 
 /// Time, energy and money that a call costs on a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct CallCost {
+pub struct CallCost {
     /// Wall-clock time of a call (s).
-    pub(crate) wall_s: f64,
+    pub wall_s: f64,
     /// CPU time of a call (s).
-    pub(crate) cpu_s: f64,
+    pub cpu_s: f64,
     /// Energy of a call (kWh).
-    pub(crate) energy_kwh: f64,
+    pub energy_kwh: f64,
     /// Whether the energy is estimated from CPU time and memory, because the table does not have the power.
-    pub(crate) energy_is_estimated: bool,
+    pub energy_is_estimated: bool,
     /// Number of calls in all years.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// Number of machines that these calls need.
-    pub(crate) num_machines: u64,
+    pub num_machines: u64,
     /// Cost of all calls: machines that are bought, or hours that are rented; and energy of machines that are bought, if its
     /// price is given. `None` if the table has no price of the machine.
-    pub(crate) total_cost: Option<f64>,
+    pub total_cost: Option<f64>,
     /// Total cost divided by the number of calls.
-    pub(crate) cost_per_call: Option<f64>,
+    pub cost_per_call: Option<f64>,
 }
 
 impl CallOnMachine {
     /// Why the call does not fit, if it does not.
-    pub(super) fn why_it_does_not_fit(&self) -> &str {
+    pub fn why_it_does_not_fit(&self) -> &str {
         self.forecast.refused.as_deref().unwrap_or("a unit needs more memory than the machine has")
     }
 }
 
 impl CallCost {
     /// Formats the energy of a call; an asterisk marks an estimate.
-    pub(super) fn energy_text(&self) -> String {
+    pub fn energy_text(&self) -> String {
         format_energy(self.energy_kwh * 3.6e6) + if self.energy_is_estimated { "*" } else { "" }
     }
 }
 
 impl MachineComparison {
     /// Forecasts a call with this input on each machine. The resources of `input` are not used.
-    pub(crate) fn compare_machines(
+    pub fn compare_machines(
         input: &ForecastInput,
         machines: Vec<Machine>,
-        options: &MachineComparisonOptions,
-        price_per_kwh: Option<f64>,
+        machine_use: &MachineUse,
     ) -> MachineComparison {
         let forecast = |machine: Machine| {
             let mut rates = MEASURED_RATES;
@@ -122,30 +103,45 @@ impl MachineComparison {
             input.resources.memory = machine.memory;
             input.resources.scratch = machine.scratch;
             let forecast = input.forecast_call(&rates);
-            let cost = forecast.fits.then(|| call_cost(&machine, &forecast, options, price_per_kwh));
+            let cost = forecast.fits.then(|| call_cost(&machine, &forecast, machine_use));
             CallOnMachine { machine, forecast, cost }
         };
         MachineComparison {
             genuma: env!("CARGO_PKG_VERSION"),
             bases: input.bases,
             reference_bases: input.reference_bases,
-            years: options.years,
-            price_per_kwh,
+            years: machine_use.years,
+            price_per_kwh: machine_use.price_per_kwh,
             machines: machines.into_iter().map(forecast).collect(),
         }
     }
+
+    /// Returns notes for readers on how the numbers were computed, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let years = self.years;
+        let mut notes = vec![format!(
+            "Calculated, not measured: CPU times are those of an {MACHINE_OF_MEASURED_RATES}, times cpu_time of the table."
+        )];
+        let energy = match self.price_per_kwh {
+            Some(price) => format!("and their energy at {price} a kWh"),
+            None => "without energy (--price-per-kwh)".to_owned(),
+        };
+        notes.push(format!(
+            "Costs: of machines that are bought, the price for {years} years {energy}; of rented ones, the hours of the calls."
+        ));
+        if self.machines.iter().filter_map(|one| one.cost.as_ref()).any(|cost| cost.energy_is_estimated) {
+            notes.push("* estimated from CPU time and memory, because the table does not have the power.".to_owned());
+        }
+        notes
+    }
 }
 
-fn call_cost(
-    machine: &Machine,
-    forecast: &CallForecast,
-    options: &MachineComparisonOptions,
-    price_per_kwh: Option<f64>,
-) -> CallCost {
+fn call_cost(machine: &Machine, forecast: &CallForecast, machine_use: &MachineUse) -> CallCost {
+    let MachineUse { years, calls, price_per_kwh } = *machine_use;
     let wall_s = forecast.total_wall_s();
     let energy_kwh = forecast.energy_kwh(machine.watts);
-    let calls_of_one_machine = (options.years * HOURS_PER_YEAR * 3600.0 / wall_s).floor() as u64;
-    let calls = options.calls.unwrap_or(calls_of_one_machine).max(1);
+    let calls_of_one_machine = (years * HOURS_PER_YEAR * 3600.0 / wall_s).floor() as u64;
+    let calls = calls.unwrap_or(calls_of_one_machine).max(1);
     let num_machines = calls.div_ceil(calls_of_one_machine.max(1));
     let bought = machine
         .price
@@ -165,12 +161,12 @@ fn call_cost(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::forecast::model::tests::human_genome_input;
+    use crate::call_forecast::tests::human_genome_input;
 
     /// A machine on which a human genome at 30x/30x can be called.
-    pub(in crate::forecast) fn machine(name: &str) -> Machine {
+    fn machine(name: &str) -> Machine {
         Machine {
             name: name.to_owned(),
             threads: 16,
@@ -186,8 +182,8 @@ pub(super) mod tests {
     }
 
     fn compare(machines: Vec<Machine>, calls: Option<u64>, price_per_kwh: Option<f64>) -> Vec<CallOnMachine> {
-        let options = MachineComparisonOptions { machines: None, years: 3.0, calls, html: None };
-        MachineComparison::compare_machines(&human_genome_input(), machines, &options, price_per_kwh).machines
+        let machine_use = MachineUse { years: 3.0, calls, price_per_kwh };
+        MachineComparison::compare_machines(&human_genome_input(), machines, &machine_use).machines
     }
 
     fn cost(compared: &CallOnMachine) -> &CallCost {

@@ -5,16 +5,15 @@ mod tests;
 
 use std::fmt::Write;
 
+use genuma_planner::machine_comparison::{CallCost, CallOnMachine, MachineComparison};
+use genuma_planner::machine_table::Machine;
 use genuma_work::quantity::{
     format_bytes, format_duration, format_energy, format_three_digits, format_with_si_prefix, group_thousands,
 };
 
-use super::comparison_notes::comparison_notes;
-use super::machine_comparison::{CallCost, CallOnMachine, MachineComparison};
-use super::machine_table::Machine;
-use genuma_report::BASE_STYLE;
-use genuma_report::markup::{escape_html, fill_template};
-use genuma_report::plot::{LegendKey, StackedHorizontalBar, horizontal_bar_chart, html_figure};
+use crate::BASE_STYLE;
+use crate::markup::{escape_html, fill_template};
+use crate::plot::{LegendKey, StackedHorizontalBar, horizontal_bar_chart, html_figure};
 
 const BOUGHT_KEY: LegendKey<'static> = LegendKey { style: "bought", name: "bought, or without a price" };
 const RENTED_KEY: LegendKey<'static> = LegendKey { style: "rented", name: "rented" };
@@ -24,7 +23,7 @@ const MAX_NAME_WIDTH: f64 = 190.0;
 const VALUE_WIDTH: f64 = 95.0;
 
 /// Returns the HTML page. It contains no script.
-pub(crate) fn render_page(comparison: &MachineComparison) -> String {
+pub fn render_page(comparison: &MachineComparison) -> String {
     fill_template(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "made_by" => format!("genuma {}", comparison.genuma),
@@ -47,10 +46,7 @@ fn describe_input(comparison: &MachineComparison) -> String {
 }
 
 fn note_paragraphs(comparison: &MachineComparison) -> String {
-    comparison_notes(comparison)
-        .iter()
-        .map(|note| format!("<p class=\"note after\">{}</p>\n", escape_html(note)))
-        .collect()
+    comparison.notes().iter().map(|note| format!("<p class=\"note after\">{}</p>\n", escape_html(note))).collect()
 }
 
 fn format_money(amount: Option<f64>) -> String {

@@ -1,14 +1,13 @@
-//! Reads the table of machines of `genuma plan --machines`.
+//! Reads a table of machines: threads, memory, speed, power and price of each.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
-use genuma_work::quantity;
+use genuma_work::quantity::{self, parse_non_negative_number};
 use serde::Serialize;
 
-use super::cost::parse_non_negative_number;
+use crate::error::Error;
 
 /// Columns of the table, by their names in its first line. The first three are required.
 const COLUMNS: [&str; 10] =
@@ -17,27 +16,27 @@ const NUM_REQUIRED_COLUMNS: usize = 3;
 
 /// A machine on which a call may run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Name, different from those of all other machines of the table.
-    pub(crate) name: String,
+    pub name: String,
     /// Threads that a call uses.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Memory that a call may use (bytes).
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// Disk space that a call may use for its work folder (bytes).
-    pub(crate) scratch: u64,
+    pub scratch: u64,
     /// CPU time of a call, divided by that on the machine of the built-in rates.
-    pub(crate) cpu_time: f64,
+    pub cpu_time: f64,
     /// Transfer rate of the disk of the work folder (MB/s); `None` if the table does not have it.
-    pub(crate) disk_mb_per_s: Option<f64>,
+    pub disk_mb_per_s: Option<f64>,
     /// Power during a call (W); `None` if the table does not have it.
-    pub(crate) watts: Option<f64>,
+    pub watts: Option<f64>,
     /// Price of the machine; `None` if it is not bought.
-    pub(crate) price: Option<f64>,
+    pub price: Option<f64>,
     /// Price of an hour of a rented machine, with its energy; `None` if it is not rented.
-    pub(crate) price_per_hour: Option<f64>,
+    pub price_per_hour: Option<f64>,
     /// Where these values are from; empty if the table does not say.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// Reads a table of machines: fields separated by tabs, names of columns in the first line, then a machine a line. `-` or
@@ -46,64 +45,67 @@ pub(crate) struct Machine {
 /// # Errors
 /// The file cannot be read; a column is missing, unknown or repeated; a value is invalid; two machines have one name; there
 /// is no machine.
-pub(crate) fn read_machine_table(path: &Path) -> anyhow::Result<Vec<Machine>> {
-    let text = fs::read_to_string(path).with_context(|| format!("{}: cannot read", path.display()))?;
+pub fn read_machine_table(path: &Path) -> Result<Vec<Machine>, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let invalid =
+        |line: Option<u64>, fault: String| Error::InvalidMachineTable { path: path.to_path_buf(), line, fault };
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let (_, header) = lines.next().with_context(|| format!("{}: no line with the names of columns", path.display()))?;
+    let (_, header) = lines.next().ok_or_else(|| invalid(None, "no line with the names of columns".into()))?;
     let columns: Vec<&str> = header.split('\t').map(str::trim).collect();
-    check_columns(&columns).with_context(|| format!("{}", path.display()))?;
+    check_columns(&columns).map_err(|fault| invalid(None, fault))?;
     let mut machines: Vec<Machine> = Vec::new();
     let mut names = BTreeSet::new();
     for (number, line) in lines {
-        let mut parse = || {
-            let values: Vec<&str> = line.split('\t').map(str::trim).collect();
-            ensure!(
-                values.len() <= columns.len(),
-                "{} fields, but the first line names {} columns",
-                values.len(),
-                columns.len()
-            );
-            let machine = parse_machine(&columns, &values)?;
-            ensure!(names.insert(machine.name.clone()), "a second machine with the name {}", machine.name);
-            Ok(machine)
-        };
-        machines.push(parse().with_context(|| format!("{}, line {number}", path.display()))?);
+        let machine = parse_line(&columns, line).map_err(|fault| invalid(Some(number), fault))?;
+        if !names.insert(machine.name.clone()) {
+            return Err(invalid(Some(number), format!("a second machine with the name {}", machine.name)));
+        }
+        machines.push(machine);
     }
-    ensure!(!machines.is_empty(), "{}: no machine", path.display());
+    if machines.is_empty() {
+        return Err(invalid(None, "no machine".into()));
+    }
     Ok(machines)
 }
 
-fn check_columns(columns: &[&str]) -> anyhow::Result<()> {
+fn check_columns(columns: &[&str]) -> Result<(), String> {
     for (i, name) in columns.iter().enumerate() {
-        ensure!(COLUMNS.contains(name), "unknown column '{name}': the columns are {}", COLUMNS.join(", "));
-        ensure!(!columns[..i].contains(name), "two columns '{name}'");
+        if !COLUMNS.contains(name) {
+            return Err(format!("unknown column '{name}': the columns are {}", COLUMNS.join(", ")));
+        }
+        if columns[..i].contains(name) {
+            return Err(format!("two columns '{name}'"));
+        }
     }
-    for name in &COLUMNS[..NUM_REQUIRED_COLUMNS] {
-        ensure!(columns.contains(name), "no column '{name}' (fields are separated by tabs)");
+    match COLUMNS[..NUM_REQUIRED_COLUMNS].iter().find(|name| !columns.contains(name)) {
+        Some(name) => Err(format!("no column '{name}' (fields are separated by tabs)")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn parse_machine(columns: &[&str], values: &[&str]) -> anyhow::Result<Machine> {
+fn parse_line(columns: &[&str], line: &str) -> Result<Machine, String> {
+    let values: Vec<&str> = line.split('\t').map(str::trim).collect();
+    if values.len() > columns.len() {
+        return Err(format!("{} fields, but the first line names {} columns", values.len(), columns.len()));
+    }
     let value = |name: &str| {
         let column = columns.iter().position(|column| *column == name)?;
         values.get(column).copied().filter(|value| !value.is_empty() && *value != "-")
     };
-    let required = |name: &str| value(name).with_context(|| format!("no value for '{name}'"));
+    let required = |name: &str| value(name).ok_or_else(|| format!("no value for '{name}'"));
     let number = |name: &str| {
         let parsed = value(name).map(parse_non_negative_number).transpose();
-        parsed.map_err(|error| anyhow::anyhow!("column '{name}': {error}"))
+        parsed.map_err(|error| format!("column '{name}': {error}"))
     };
-    let size = |name: &str, text: &str| {
-        quantity::parse_bytes(text).map_err(|error| anyhow::anyhow!("column '{name}': {error}"))
-    };
+    let size =
+        |name: &str, text: &str| quantity::parse_bytes(text).map_err(|error| format!("column '{name}': {error}"));
     let machine = Machine {
         name: required("name")?.to_owned(),
         threads: required("threads")?
             .parse()
             .ok()
             .filter(|n| (1..=4096).contains(n))
-            .context("column 'threads': give a whole number from 1 to 4096")?,
+            .ok_or("column 'threads': give a whole number from 1 to 4096")?,
         memory: size("memory", required("memory")?)?,
         scratch: value("scratch").map_or(Ok(u64::MAX), |text| size("scratch", text))?,
         cpu_time: number("cpu_time")?.unwrap_or(1.0),
@@ -114,12 +116,11 @@ fn parse_machine(columns: &[&str], values: &[&str]) -> anyhow::Result<Machine> {
         source: value("source").unwrap_or_default().to_owned(),
     };
     if machine.cpu_time == 0.0 || machine.disk_mb_per_s == Some(0.0) {
-        bail!("'cpu_time' and 'disk_mb_per_s' must be more than 0");
+        return Err("'cpu_time' and 'disk_mb_per_s' must be more than 0".into());
     }
-    ensure!(
-        machine.price.is_none() || machine.price_per_hour.is_none(),
-        "a machine is bought ('price') or rented ('price_per_hour'), not both"
-    );
+    if machine.price.is_some() && machine.price_per_hour.is_some() {
+        return Err("a machine is bought ('price') or rented ('price_per_hour'), not both".into());
+    }
     Ok(machine)
 }
 
@@ -127,7 +128,7 @@ fn parse_machine(columns: &[&str], values: &[&str]) -> anyhow::Result<Machine> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> anyhow::Result<Vec<Machine>> {
+    fn read(text: &str) -> Result<Vec<Machine>, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("machines.tsv");
         fs::write(&path, text).unwrap();
@@ -167,7 +168,7 @@ mod tests {
             ("name\tthreads\tmemory\tcpu_time\na\t1\t1G\t0\n", "more than 0"),
             ("name\tthreads\tmemory\tprice\tprice_per_hour\na\t1\t1G\t1\t1\n", "bought"),
         ] {
-            let error = format!("{:#}", read(text).unwrap_err());
+            let error = read(text).unwrap_err().to_string();
             assert!(error.contains(message), "{text:?}: {error}");
         }
         assert!(read_machine_table(Path::new("/nonexistent/machines")).is_err());

@@ -1,9 +1,8 @@
-//! Adapts the cost rates of the forecast to this machine: compares earlier runs (`summary.json`) with their forecasts.
+//! Adapts the cost rates to a machine: compares earlier runs on it (`summary.json`) with their forecasts.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
 use genuma_somatic::count::PACKED_READS_LEDGER_LINE;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::pipeline::Resources;
@@ -11,12 +10,14 @@ use genuma_work::cost::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
-use super::model::{ForecastInput, UnitForecast};
-use super::rates::{CostRates, MEASURED_RATES};
+use crate::error::Error;
+use crate::input::ForecastInput;
+use crate::rates::{CostRates, MEASURED_RATES};
+use crate::units::UnitForecast;
 
-/// Values of the `summary.json` of an earlier call that calibration needs.
+/// An earlier call of tumour and normal, from its `summary.json`: the values that calibration needs.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct EarlierRun {
+pub struct EarlierRun {
     /// Number of bases of the reads: of the normal, then of each tumour.
     bases: Vec<u64>,
     k: u32,
@@ -75,13 +76,12 @@ impl EarlierRun {
     ///
     /// # Errors
     /// The file cannot be read, is no summary of `genuma call`, or has one sample only.
-    pub(crate) fn load(path: &Path) -> anyhow::Result<EarlierRun> {
-        let name = path.display();
-        let text = fs::read(path).with_context(|| format!("{name}: cannot read"))?;
-        let run: EarlierRun =
-            serde_json::from_slice(&text).map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))?;
+    pub fn load(path: &Path) -> Result<EarlierRun, Error> {
+        let text = fs::read(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+        let run: EarlierRun = serde_json::from_slice(&text)
+            .map_err(|source| Error::InvalidSummary { path: path.to_path_buf(), source })?;
         if run.bases.len() < 2 {
-            bail!("{name}: the summary has one sample, but tumour and normal are needed");
+            return Err(Error::SingleSampleSummary { path: path.to_path_buf() });
         }
         Ok(run)
     }
@@ -154,7 +154,7 @@ impl EarlierRun {
 
     /// Returns the share of the time in which the threads used a CPU: CPU time / (wall-clock time × threads), limited
     /// to 0.02 to 1. `None` if the summary does not have these values.
-    pub(super) fn busy_share(&self) -> Option<f64> {
+    pub fn busy_share(&self) -> Option<f64> {
         let threads = self.resources.as_ref()?.threads as f64;
         let run = || self.units.iter().filter(|cost| !cost.resumed);
         let wall_s: f64 = run().map(|cost| cost.wall_s).sum();
@@ -165,12 +165,12 @@ impl EarlierRun {
 
 impl EarlierRun {
     /// Returns the CPU time (s) of all units that are in the summary.
-    pub(super) fn total_cpu_s(&self) -> f64 {
+    pub fn total_cpu_s(&self) -> f64 {
         self.units.iter().map(|cost| cost.cpu_s).sum()
     }
 
     /// Returns the mean power of the machine (W); `None` if the run did not record its energy.
-    pub(super) fn mean_watts(&self) -> Option<f64> {
+    pub fn mean_watts(&self) -> Option<f64> {
         let seconds = self.timeline.samples.last()?.elapsed_s;
         let watts = self.timeline.energy_j? / seconds;
         watts.is_finite().then_some(watts)
@@ -193,7 +193,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// Returns [`MEASURED_RATES`], adapted to earlier runs. CPU times and memory are multiplied by the median ratio of
 /// measured to predicted values. The share of time in which CPUs are used and the power are medians of the measured
 /// values. Rates without data stay as they are, except that the power is then `None`.
-pub(super) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
+pub(crate) fn calibrate_rates(runs: &[EarlierRun]) -> CostRates {
     let mut rates = MEASURED_RATES;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.cpu_time_ratio(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));
@@ -355,7 +355,7 @@ mod tests {
     fn what_is_no_summary_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        let said = |path: &Path| format!("{:#}", EarlierRun::load(path).unwrap_err());
+        let said = |path: &Path| EarlierRun::load(path).unwrap_err().to_string();
         assert!(said(&path).contains("summary.json: cannot read"));
         for text in ["", "{}", "[1, 2]", "{\"bases\": [1]}"] {
             fs::write(&path, text).unwrap();

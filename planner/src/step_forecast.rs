@@ -4,23 +4,25 @@ use genuma_kmers::{BinGrid, min_memory_bytes_for_grid};
 use genuma_somatic::distributed_call::StepKind;
 use genuma_somatic::pipeline::Resources;
 
-use super::model::{ForecastInput, UnitForecast, min_call_memory_bytes};
-use super::rates::CostRates;
+use crate::input::ForecastInput;
+use crate::min_memory::min_call_memory_bytes;
+use crate::rates::CostRates;
+use crate::units::UnitForecast;
 
 /// Predicted resources of one task of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StepTaskForecast {
+pub struct StepTaskForecast {
     /// The step that the task belongs to.
-    pub(crate) kind: StepKind,
+    pub kind: StepKind,
     /// CPU seconds, summed over all threads.
-    pub(crate) cpu_s: f64,
+    pub cpu_s: f64,
     /// Wall-clock time (s).
-    pub(crate) wall_s: f64,
+    pub wall_s: f64,
     /// Memory to request (bytes): the predicted peak with a margin, but no more than a task may use, unless the
     /// reference needs more.
-    pub(crate) memory_bytes: u64,
+    pub memory_bytes: u64,
     /// Disk space to request for the task's own work folder (bytes), with a margin.
-    pub(crate) scratch_bytes: u64,
+    pub scratch_bytes: u64,
 }
 
 /// Share of the CPU time of counting that the step `scatter` takes; the step `count` takes the rest. Measured
@@ -37,7 +39,7 @@ const MIN_STEP_MEMORY_BYTES: u64 = 512 << 20;
 impl ForecastInput {
     /// Predicts the resources of one task of each step, for reads in `shards` shards. `self.resources` are the
     /// resources that a task may use.
-    pub(crate) fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepTaskForecast> {
+    pub fn forecast_steps(&self, shards: u32, grid: BinGrid, rates: &CostRates) -> Vec<StepTaskForecast> {
         let threads = self.resources.threads;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.num_partitions));
         let unit = |name: &str| self.forecast_unit(name, 1, true, rates);
@@ -126,8 +128,8 @@ impl ForecastInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::model::tests::human_genome_input;
-    use crate::forecast::rates::MEASURED_RATES;
+    use crate::call_forecast::tests::human_genome_input;
+    use crate::rates::MEASURED_RATES;
 
     #[test]
     fn more_shards_and_partitions_make_smaller_steps_and_no_less_work() {

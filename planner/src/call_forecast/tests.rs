@@ -1,5 +1,6 @@
 use super::*;
-use crate::forecast::rates::MEASURED_RATES;
+use crate::input::PanelSize;
+use crate::rates::MEASURED_RATES;
 use genuma_work::quantity;
 
 /// A human genome at 30x/30x.
