@@ -14,6 +14,8 @@ use genuma_kmers::{
 use genuma_reads::{
     AlignedOptions, CramReference, Lane, MateLayout, ProgressCounters, check_lanes, check_lanes_for_one_pass,
 };
+use genuma_tables::note::TableNote;
+use genuma_tables::output::KmerOutputFile;
 use genuma_work::ProgressListener;
 use genuma_work::cost::{CostTimer, UnitCost, measure_process_cost};
 use genuma_work::quantity;
@@ -24,12 +26,11 @@ use crate::errors::{UsageError, require_existing_folder};
 use crate::first_reads::warn_of_phred64_and_mate_files;
 use crate::input_files::{InputFileStates, leave_out_empty_lanes};
 use crate::progress::UnitProgressDisplay;
-use crate::table_note::TableNote;
 use genuma_work::publish::AtomicFileSet;
 use genuma_work::{folder, signals};
 
 use crate::{aligned_files, command_line, fpga, gpu, multiqc};
-use outputs::{CountOutcome, KmerOutputFile};
+use outputs::{CountOutcome, choose_format_by_extension, write_kmers};
 use resume::ResumableCount;
 
 /// Memory of the process without the k-mer counter (bytes). Measured: 40 MiB with two threads and two files, rounded
@@ -206,7 +207,7 @@ impl Args {
     /// the results of finished units are kept in a work folder until all is done. Without it, those of an interrupted
     /// run are removed.
     fn count(&self, samples: &[NamedFiles]) -> anyhow::Result<()> {
-        let target = KmerOutputFile::choose_format_by_extension(&self.out)?;
+        let target = choose_format_by_extension(&self.out)?;
         let genome = CramReference::new(self.reference.clone());
         let options = AlignedOptions {
             pair_mates: false,
@@ -282,7 +283,7 @@ impl Args {
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
         let note = TableNote::for_counted_table(self.k, self.min_count, self.min_base_quality, names);
         let mut set = AtomicFileSet::default();
-        let written = target.write_kmers(&sorted, &note, params.memory_bytes, &mut set)?;
+        let written = write_kmers(target, &sorted, &note, params.memory_bytes, &mut set)?;
         costs.push(clock.stop("write"));
 
         let (stats, spectra, shares) = (sorted.count_stats(), sorted.spectra(), sorted.memory_by_node());

@@ -30,7 +30,6 @@ mod machine_profile;
 mod man;
 mod allocator;
 mod multiqc;
-mod table_note;
 mod device_list;
 mod distributed;
 mod former_command_names;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::{BatchLimits, ReadBatch, ReadStream, StreamLane, StreamOptions, leave_out_empty_stream_lanes};
+use genuma_tables::note::name_samples_of_tables;
 use genuma_work::quantity;
 
 use crate::errors::UsageError;
-use crate::table_note::name_samples_of_tables;
 use crate::{command_line, logging};
 use kmer_chunk::{KmerChunk, SequenceKmer};
 use kmer_file::{KmerFile, KmerLookup};

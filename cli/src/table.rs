@@ -1,23 +1,20 @@
 //! `genuma kmers union`, `intersect`, `subtract`, `filter`, `compact` and `info`: combine, filter and describe k-mer tables.
 
 mod compact_to_dictionary;
-mod read_ahead;
-mod kmer_ranges;
+mod counts_option;
 mod info;
-mod merge;
-mod rule;
-mod string_fasta;
-mod write;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
 use clap::{Subcommand, value_parser};
 use genuma_flash::TablePageReader;
 use genuma_kmers::MAX_SAMPLES;
+use genuma_tables::combine::{PAGE_BYTES, combine_tables, note_of_result, page_memory_bytes};
+use genuma_tables::note::{TableDerivation, TableNote, name_samples_of_tables};
+use genuma_tables::rule::{CombineRule, CountMode, SetOperation};
 use genuma_work::cost::measure_process_cost;
 use genuma_work::publish::AtomicFileSet;
 use genuma_work::quantity;
@@ -25,24 +22,16 @@ use tracing::{info, warn};
 
 use crate::call::memory_limits;
 use crate::command_line;
-use crate::count::outputs::{KmerOutputFile, keep_finished_units_on_interruption, kmer_table_spec};
+use crate::count::outputs::{
+    choose_format_by_extension, keep_finished_units_on_interruption, to_usage_error_if_note_too_long,
+};
 use crate::errors::{UsageError, require_existing_folder};
-use crate::table_note::{TableDerivation, TableNote, name_samples_of_tables};
-use kmer_ranges::KmerRange;
-use merge::{INVALID_KMER, KmerCountBatch, TableMerger};
-use read_ahead::{KmerRangeQueue, NUM_READING_THREADS};
-use rule::{CombineRule, CountMode, SetOperation};
-use write::SharedOutput;
+use counts_option::{define_counts_option, parse_count_mode};
 
 /// Memory of the process without the buffers for tables (bytes). Measured.
 const BASE_MEMORY_BYTES: u64 = 40 << 20;
 /// Memory of the output buffers of each thread (bytes). Measured.
 const MEMORY_PER_THREAD_BYTES: u64 = 3 << 20;
-/// Target size of a k-mer range: bytes of the entries of all tables in it. With this size, the entries and the result
-/// fit in the cache of one core.
-const TARGET_RANGE_BYTES: u64 = 512 << 10;
-/// Size of a page of a k-mer table (bytes).
-const PAGE_BYTES: u64 = 4096;
 
 /// Help of `--names` of `genuma kmers subtract`.
 const NAMES_HELP_OF_SUBTRACT: &str =
@@ -58,15 +47,15 @@ const MAX_HELP_OF_FILTER: &str =
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write the k-mers that are in any of the tables
-    #[command(mut_arg("counts", |arg| SetOperation::Union.define_counts_option(arg)))]
+    #[command(mut_arg("counts", |arg| define_counts_option(SetOperation::Union, arg)))]
     Union(CombineArgs),
     /// Write the k-mers that are in all tables
-    #[command(mut_arg("counts", |arg| SetOperation::Intersect.define_counts_option(arg)))]
+    #[command(mut_arg("counts", |arg| define_counts_option(SetOperation::Intersect, arg)))]
     Intersect(CombineArgs),
     /// Write the k-mers of the first table that are in no other table, or (--counts difference) whose count exceeds the
     /// sum of the counts in the others
     #[command(
-        mut_arg("counts", |arg| SetOperation::Subtract.define_counts_option(arg)),
+        mut_arg("counts", |arg| define_counts_option(SetOperation::Subtract, arg)),
         mut_arg("names", |arg| arg.help(NAMES_HELP_OF_SUBTRACT))
     )]
     Subtract(CombineArgs),
@@ -87,8 +76,8 @@ pub(crate) struct CombineArgs {
     /// File for the result: x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    // Help, values and default depend on the operation: see `SetOperation::define_counts_option`.
-    #[arg(long, value_name = "MODE")]
+    // Help, values and default depend on the operation: see `define_counts_option`.
+    #[arg(long, value_name = "MODE", value_parser = parse_count_mode)]
     counts: Option<CountMode>,
     /// Ignore counts below this in the input tables: they are set to 0 before the tables are combined
     #[arg(long = "min-input", alias = "least", value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
@@ -160,19 +149,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the note of a table of k-mer counts: k, samples and parameters. Fails for other tables.
-fn read_count_note(scan: &TablePageReader) -> anyhow::Result<TableNote> {
-    TableNote::parse_note(scan.note())
-        .filter(|note| note.value_bytes_per_kmer() == scan.value_bytes())
-        .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
-        .with_context(|| {
-            format!(
-                "{}: is a table, but not of k-mer counts: make one with `genuma kmers count`",
-                scan.path().display()
-            )
-        })
-}
-
 /// Returns the index of each name of `names` among the samples of `table`.
 ///
 /// # Errors
@@ -207,7 +183,7 @@ impl CombineArgs {
     fn run(&self, operation: SetOperation) -> anyhow::Result<()> {
         let counts = self.counts.unwrap_or(operation.default_count_mode());
         if operation != SetOperation::Union && self.tables.len() < 2 {
-            return Err(UsageError(format!("{}: give two tables or more", operation.subcommand_name())).into());
+            return Err(UsageError(format!("{}: give two tables or more", operation.name())).into());
         }
         let max_input_count = self.max_input_count.unwrap_or(u32::MAX);
         if max_input_count < self.min_input_count {
@@ -222,32 +198,13 @@ impl CombineArgs {
         if counts.needs_equal_num_samples() && !counts_of_first {
             check_same_samples(&tables)?;
         }
-        let mut starts = vec![0];
-        starts.extend(tables.iter().scan(0, |end, table| {
-            *end += table.note.samples.len();
-            Some(*end)
-        }));
         let samples = self.result_sample_names(&tables, counts, counts_of_first)?;
-        let rule = CombineRule {
-            operation,
-            counts,
-            input_counts: self.min_input_count..=max_input_count,
-            output_counts: self.limits.range()?,
-            filter_samples: Vec::new(),
-            num_samples: samples.len(),
-            row_starts: starts,
-        };
-        let all_given = rule.input_counts == (1..=u32::MAX);
-        let lowest_min_count = tables
-            .iter()
-            .map(|table| table.note.min_count)
-            .min()
-            .filter(|_| all_given && counts != CountMode::Difference);
-        let inherited_min_count = if counts == CountMode::Samples { None } else { lowest_min_count };
-        let min_count = inherited_min_count.unwrap_or(1).max(u32::try_from(self.limits.min).unwrap_or(u32::MAX)).max(1);
-        let first = &tables[0].note;
-        let mut note = TableNote::for_counted_table(first.k, min_count, first.min_base_quality, samples);
-        note.made = Some(describe_derivation(&tables, operation, counts));
+        let samples_of_tables: Vec<usize> = tables.iter().map(|table| table.note.samples.len()).collect();
+        let mut rule = CombineRule::new(operation, counts, &samples_of_tables);
+        rule.input_counts = self.min_input_count..=max_input_count;
+        rule.output_counts = self.limits.range()?;
+        let notes: Vec<&TableNote> = tables.iter().map(|table| &table.note).collect();
+        let note = note_of_result(&notes, &rule, samples);
         warn_about_differences(&tables, operation, counts);
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
@@ -268,7 +225,7 @@ impl CombineArgs {
             _ => {
                 let first = &tables[0].note.samples;
                 let same = counts_of_first || tables.iter().all(|table| table.note.samples == *first);
-                if same || first.len() > 1 { first.clone() } else { vec![counts.count_mode_name()] }
+                if same || first.len() > 1 { first.clone() } else { vec![counts.name().to_owned()] }
             }
         };
         if names.len() > MAX_SAMPLES {
@@ -296,19 +253,10 @@ impl FilterArgs {
         let tables = open_tables(std::slice::from_ref(&self.table), self.resources)?;
         let samples = &tables[0].note.samples;
         let filter_samples = sample_indices(&self.sample, samples, &self.table)?;
-        let rule = CombineRule {
-            operation: SetOperation::Filter,
-            counts: CountMode::Columns,
-            input_counts: 1..=u32::MAX,
-            output_counts: self.limits.range()?,
-            filter_samples,
-            num_samples: samples.len(),
-            row_starts: vec![0, samples.len()],
-        };
-        let mut note = tables[0].note.clone();
-        if self.sample.is_empty() {
-            note.min_count = note.min_count.max(u32::try_from(self.limits.min).unwrap_or(u32::MAX));
-        }
+        let mut rule = CombineRule::new(SetOperation::Filter, CountMode::Columns, &[samples.len()]);
+        rule.output_counts = self.limits.range()?;
+        rule.filter_samples = filter_samples;
+        let note = note_of_result(&[&tables[0].note], &rule, samples.clone());
         CombineJob { tables, rule, note, out: &self.out, resources: self.resources }.run()
     }
 }
@@ -320,29 +268,6 @@ impl CountLimits {
             max => Ok(self.min..=max.unwrap_or(u64::MAX)),
         }
     }
-}
-
-/// Returns the number of k-mer ranges that are in memory at the same time.
-fn range_slots_for_threads(threads: usize) -> usize {
-    threads + NUM_READING_THREADS + 1
-}
-
-/// Returns the maximum memory for one page of a table in all k-mer ranges in memory: the raw page, and in each thread
-/// the page unpacked, partly merged and merged (bytes).
-fn page_memory_bytes(scan: &TablePageReader, threads: usize) -> u64 {
-    range_slots_for_threads(threads) as u64 * PAGE_BYTES + 3 * threads as u64 * scan.max_unpacked_page_bytes()
-}
-
-/// Returns for each table the maximum number of its pages in a k-mer range, when all ranges together have `memory`
-/// bytes. The numbers are proportional to the sizes of the tables, so that all tables end at about the same range.
-fn pages_per_range(scans: &[TablePageReader], threads: usize, memory: u64) -> Vec<u64> {
-    let all: u64 = scans.iter().map(TablePageReader::num_pages).sum();
-    let entry_bytes: u64 = scans.iter().map(|scan| scan.len() * (8 + scan.value_bytes() as u64)).sum();
-    let pages_in_cache = (TARGET_RANGE_BYTES * all).div_ceil(entry_bytes.max(1));
-    let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads)).max().unwrap_or(PAGE_BYTES);
-    let max_pages = (memory / 2 / page_bytes).min(pages_in_cache);
-    let step = |scan: &TablePageReader| u128::from(max_pages) * u128::from(scan.num_pages()) / u128::from(all.max(1));
-    scans.iter().map(|scan| (step(scan) as u64).max(1)).collect()
 }
 
 impl ResourceArgs {
@@ -373,7 +298,7 @@ fn open_tables(paths: &[PathBuf], resources: ResourceArgs) -> anyhow::Result<Vec
     let mut tables = Vec::<OpenTable>::with_capacity(paths.len());
     for path in paths {
         let scan = TablePageReader::open(path)?;
-        let note = read_count_note(&scan)?;
+        let note = TableNote::read_from_table(&scan)?;
         if let Some(first) = tables.first()
             && first.note.k != note.k
         {
@@ -416,20 +341,6 @@ fn check_names(names: &[String], what: &str) -> Result<(), UsageError> {
     }
 }
 
-/// Describes for the note of the result how it was made. The sum of panels of normals is again a panel of normals.
-fn describe_derivation(tables: &[OpenTable], operation: SetOperation, counts: CountMode) -> TableDerivation {
-    let panels: Option<u64> = tables.iter().map(|table| table.note.num_panel_samples()).sum();
-    let num_samples: usize = tables.iter().map(|table| table.note.samples.len()).sum();
-    let added = panels.filter(|_| operation == SetOperation::Union && counts == CountMode::Sum);
-    let counts = if added.is_some() {
-        TableDerivation::COUNTS_VALUE_FOR_NUM_SAMPLES.to_owned()
-    } else {
-        counts.count_mode_name()
-    };
-    let samples = added.unwrap_or(num_samples as u64);
-    TableDerivation { operation: operation.subcommand_name().to_owned(), counts, tables: tables.len() as u64, samples }
-}
-
 /// Warns if tables were made with different parameters, or if counts of a panel of normals are combined with others.
 fn warn_about_differences(tables: &[OpenTable], operation: SetOperation, counts: CountMode) {
     let first = &tables[0];
@@ -466,7 +377,7 @@ impl CombineJob<'_> {
     fn run(self) -> anyhow::Result<()> {
         let start = Instant::now();
         let CombineJob { tables, rule, note, out, resources: means } = self;
-        let target = KmerOutputFile::choose_format_by_extension(out)?;
+        let target = choose_format_by_extension(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         require_existing_folder(folder, &folder.display().to_string())?;
         for table in &tables {
@@ -477,36 +388,10 @@ impl CombineJob<'_> {
         let scans: Vec<TablePageReader> = tables.into_iter().map(|table| table.scan).collect();
         let all: u64 = scans.iter().map(TablePageReader::len).sum();
         let threads = command_line::threads_or_all_cpus(means.threads);
-        let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads));
-        let usable_bytes = means.usable_memory_bytes(n, page_bytes.clone().sum())?;
-        let steps = pages_per_range(&scans, threads, usable_bytes);
-        let range_bytes = page_bytes.zip(&steps).map(|(bytes, pages)| bytes * pages).sum();
-        let spec = genuma_flash::TableSpec {
-            memory_bytes: usable_bytes.saturating_sub(range_bytes),
-            ..kmer_table_spec(&note, all)?
-        };
-        let feed = KmerRangeQueue::with_allocated_slots(&scans, &steps, range_slots_for_threads(threads))?;
-        let ((), done) = write::create_output_and_run_writers(&target, &note, spec, |out| {
-            std::thread::scope(|scope| {
-                for _ in 0..NUM_READING_THREADS {
-                    std::thread::Builder::new()
-                        .name("read".to_owned())
-                        .spawn_scoped(scope, || feed.run_reading_thread())?;
-                }
-                let work = || combine_ranges(&rule, &scans, &feed, &out);
-                let begun = (0..threads)
-                    .map(|_| std::thread::Builder::new().name("combine".to_owned()).spawn_scoped(scope, work));
-                let begun: Vec<_> = begun.collect();
-                let ended = begun.into_iter().map(|thread| {
-                    thread
-                        .map_err(anyhow::Error::from)
-                        .and_then(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                });
-                let ended: Vec<anyhow::Result<()>> = ended.collect();
-                feed.stop_reading();
-                ended.into_iter().collect()
-            })
-        })?;
+        let page_bytes = scans.iter().map(|scan| page_memory_bytes(scan, threads)).sum();
+        let usable_bytes = means.usable_memory_bytes(n, page_bytes)?;
+        let done = combine_tables(&scans, &rule, &note, &target, threads, usable_bytes)
+            .map_err(to_usage_error_if_note_too_long)?;
         let mut set = AtomicFileSet::default();
         set.add_file(done.file);
         set.publish_all()?;
@@ -522,45 +407,6 @@ impl CombineJob<'_> {
         );
         Ok(())
     }
-}
-
-/// Combines k-mer ranges until none are left. Each combining thread runs this function.
-fn combine_ranges(
-    rule: &CombineRule,
-    scans: &[TablePageReader],
-    feed: &KmerRangeQueue<'_>,
-    out: &SharedOutput<'_, '_>,
-) -> anyhow::Result<()> {
-    let mut writer = out.new_thread_writer()?;
-    let mut merger = TableMerger::default();
-    let mut entries: Vec<KmerCountBatch> = vec![KmerCountBatch::default(); scans.len()];
-    let mut ranges = vec![0..0; scans.len()];
-    while let Some((number, slot)) = feed.wait_for_next_range() {
-        let unpacked = slot.and_then(|slot| {
-            let KmerRange { low, high, table_pages: ref shares } = slot.kmer_range;
-            for (table, scan) in scans.iter().enumerate() {
-                let piece = &mut entries[table];
-                piece.remove_all_entries();
-                scan.check_and_unpack_pages(&slot.raw_pages[table], &shares[table].first_kmers, piece)?;
-                ranges[table] = merge::entry_range_of_kmers(piece, low, high);
-            }
-            feed.return_slot(slot);
-            Ok(())
-        });
-        if let Err(error) = unpacked {
-            // The error of the earliest range is reported, whichever error occurred first.
-            let first = writer.stop_output_after_failed_range(number);
-            feed.stop_reading();
-            return if first { Err(error.into()) } else { Ok(()) };
-        }
-        merger.merge_range(rule, &mut entries, &ranges);
-        if !writer.write_range(number, &merger.last_merge_result(), rule.num_samples) {
-            feed.stop_reading();
-            return Ok(());
-        }
-    }
-    writer.finish_thread_output();
-    Ok(())
 }
 
 /// Returns an error if the output file is an input table.

@@ -23,6 +23,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("annotate", &["reads"]),
     ("kmers", &["work", "reads", "machine", "farm", "gpu"]),
     ("dictionary", &["work", "flash", "kmers"]),
+    ("tables", &["work", "machine", "flash", "reads", "dictionary"]),
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
     ("pair", &["work", "reads", "kmers"]),

@@ -8,10 +8,10 @@ use genuma_flash::TablePageReader;
 use genuma_planner::min_memory::min_call_memory_bytes;
 use genuma_somatic::panel_of_normals::PanelOfNormals;
 use genuma_somatic::pipeline::Resources;
+use genuma_tables::note::TableNote;
 
 use super::memory_limits;
 use crate::errors::UsageError;
-use crate::table_note::TableNote;
 
 /// Default of `--panel-min-samples`: minimum number of normals of the panel that have a k-mer. A k-mer that only one
 /// normal has may be a private variant of that person.

@@ -4,35 +4,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use genuma_flash::{MAX_NOTE_BYTES, TableSpec, TableWriter};
+use genuma_flash::{TableSpec, TableWriter};
 use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeThreadsAndMemory, SortableSampleKmers};
 use genuma_reads::dna;
+use genuma_tables::Error;
+use genuma_tables::note::TableNote;
+use genuma_tables::output::KmerOutputFile;
 use genuma_work::cost::{UnitCost, measure_process_cost};
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde_json::{Value, json};
 
 use super::NamedFiles;
 use crate::errors::UsageError;
-use crate::table_note::TableNote;
 use genuma_work::{folder, signals};
 
 use crate::multiqc::KmerCountStatistics;
 use crate::{command_line, json_file};
-
-/// A table of n k-mers has at most n divided by this number hot k-mers: those with the highest counts, which readers
-/// keep in memory. Chosen.
-const KMERS_PER_HOT_KMER: u64 = 1024;
-/// Maximum number of hot k-mers of a table.
-const MAX_HOT_KMERS: u64 = 1 << 16;
-
-/// File and format of the counted k-mers.
-#[derive(Debug, Clone)]
-pub(crate) enum KmerOutputFile {
-    /// A k-mer table in this file (`.gkt`).
-    Table(PathBuf),
-    /// Text in this file (`.tsv`).
-    Text(PathBuf),
-}
 
 /// Number of k-mers in the written file, and size of the file.
 #[derive(Debug, Clone, Copy)]
@@ -43,32 +30,27 @@ pub(crate) struct WrittenKmerFileSize {
     pub(crate) bytes: u64,
 }
 
-impl KmerOutputFile {
-    /// Returns the output to the file `path`. The extension determines the format.
-    ///
-    /// # Errors
-    /// The extension is unknown.
-    pub(crate) fn choose_format_by_extension(path: &Path) -> Result<Self, UsageError> {
-        match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gkt") => Ok(KmerOutputFile::Table(path.to_path_buf())),
-            Some("tsv") => Ok(KmerOutputFile::Text(path.to_path_buf())),
-            _ => Err(UsageError(format!("-o {}: give a name that ends in .gkt or .tsv", path.display()))),
-        }
-    }
+/// Returns the output to the file `path`. The extension determines the format.
+///
+/// # Errors
+/// The extension is unknown.
+pub(crate) fn choose_format_by_extension(path: &Path) -> Result<KmerOutputFile, UsageError> {
+    KmerOutputFile::from_extension(path)
+        .ok_or_else(|| UsageError(format!("-o {}: give a name that ends in .gkt or .tsv", path.display())))
+}
 
-    /// Writes all k-mers in ascending order to a temporary file and adds the file to `set`. If the file is a table, its
-    /// writer and the k-mers use at most `memory` bytes of memory together.
-    pub(crate) fn write_kmers(
-        &self,
-        sorted: &SortableSampleKmers,
-        note: &TableNote,
-        memory: u64,
-        set: &mut AtomicFileSet,
-    ) -> anyhow::Result<WrittenKmerFileSize> {
-        match self {
-            KmerOutputFile::Table(path) => write_table(path, sorted, note, memory, set),
-            KmerOutputFile::Text(path) => write_text(path, sorted, note, set),
-        }
+/// Writes all k-mers in ascending order to a temporary file and adds the file to `set`. If the file is a table, its
+/// writer and the k-mers use at most `memory` bytes of memory together.
+pub(crate) fn write_kmers(
+    target: &KmerOutputFile,
+    sorted: &SortableSampleKmers,
+    note: &TableNote,
+    memory: u64,
+    set: &mut AtomicFileSet,
+) -> anyhow::Result<WrittenKmerFileSize> {
+    match target {
+        KmerOutputFile::Table(path) => write_table(path, sorted, note, memory, set),
+        KmerOutputFile::Text(path) => write_text(path, sorted, note, set),
     }
 }
 
@@ -82,22 +64,13 @@ pub(crate) fn keep_finished_units_on_interruption(folder: Option<PathBuf>) {
     })));
 }
 
-/// Returns the specification of a k-mer table of at most `max_kmers` k-mers.
-///
-/// # Errors
-/// [`UsageError`] if the names of the samples are too long for the table's note.
-pub(crate) fn kmer_table_spec(note: &TableNote, max_kmers: u64) -> anyhow::Result<TableSpec> {
-    let hot_entries = (max_kmers / KMERS_PER_HOT_KMER).min(MAX_HOT_KMERS) as usize;
-    let bytes = serde_json::to_vec(note)?;
-    if bytes.len() > MAX_NOTE_BYTES {
-        return Err(UsageError("the names of the samples are too long: shorten them".to_owned()).into());
+/// Converts an error of the tables crate: names of samples that are too long for the note of a table are a
+/// [`UsageError`].
+pub(crate) fn to_usage_error_if_note_too_long(error: Error) -> anyhow::Error {
+    match error {
+        Error::NoteTooLong => UsageError(error.to_string()).into(),
+        error => error.into(),
     }
-    Ok(TableSpec {
-        hot_entries,
-        min_entries_per_hot_entry: KMERS_PER_HOT_KMER,
-        note: bytes,
-        ..TableSpec::new_for_counts(note.samples.len(), max_kmers)
-    })
 }
 
 fn write_table(
@@ -108,7 +81,8 @@ fn write_table(
     set: &mut AtomicFileSet,
 ) -> anyhow::Result<WrittenKmerFileSize> {
     let entries = sorted.num_kept_kmers();
-    let spec = TableSpec { memory_bytes: memory / 2, ..kmer_table_spec(note, entries)? };
+    let spec = note.table_spec(entries).map_err(to_usage_error_if_note_too_long)?;
+    let spec = TableSpec { memory_bytes: memory / 2, ..spec };
     sorted.spill_to_shrink_memory_to(memory.saturating_sub(spec.max_writing_memory_bytes()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each_kmer(|kmer, counts| {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use genuma_dictionary::{Dictionary, SequenceKmerLookup, is_dictionary_file};
 use genuma_flash::{CachedTable, LookupResults, Table, TableOpenOptions};
+use genuma_tables::note::{TableNote, decode_kmer_counts};
 use genuma_work::parallel;
 use tracing::info;
 
 use super::kmer_chunk::SequenceKmer;
-use crate::table_note::{TableNote, decode_kmer_counts};
 
 /// Number of concurrent read requests to the table file for each thread.
 const TABLE_READ_REQUESTS_PER_THREAD: usize = 64;

@@ -4,22 +4,20 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use genuma_dictionary::{Dictionary, DictionaryBuilder, DictionaryHeader, DictionarySpec, Error, is_dictionary_file};
-use genuma_flash::{EntryBatch, TablePageReader};
+use genuma_dictionary::{Dictionary, DictionaryHeader, is_dictionary_file};
+use genuma_flash::TablePageReader;
+use genuma_tables::Error;
+use genuma_tables::dictionary::{batch_memory_bytes, build_dictionary, write_string_fasta};
+use genuma_tables::note::TableNote;
 use genuma_work::publish::{AtomicFile, PartialFile};
 use genuma_work::quantity;
 use tracing::info;
 
-use super::string_fasta::write_string_fasta;
-use super::{BASE_MEMORY_BYTES, PAGE_BYTES, check_output_is_not_input, read_count_note, sample_indices};
+use super::{BASE_MEMORY_BYTES, check_output_is_not_input, sample_indices};
 use crate::call::memory_limits;
 use crate::count::outputs::keep_finished_units_on_interruption;
 use crate::errors::{UsageError, require_existing_folder};
 use crate::query::open_dictionary_with_note;
-use crate::table_note::TableNote;
-
-/// Number of table pages that are read at a time.
-const PAGES_PER_BATCH: u64 = 256;
 
 /// Write the k-mers of a table as a dictionary, or as strings in FASTA.
 ///
@@ -164,41 +162,16 @@ fn open_dictionary(args: &Args) -> anyhow::Result<Dictionary> {
 
 /// Builds the dictionary within the memory limit.
 fn make_dictionary(args: &Args, scan: &TablePageReader) -> anyhow::Result<Dictionary> {
-    let note = read_count_note(scan)?;
+    let note = TableNote::read_from_table(scan)?;
     // An error of --sample ends the run before the dictionary is made.
     sample_indices(&args.sample, &note.samples, &args.table)?;
     let memory = memory_limit_bytes(args);
-    let reserved = BASE_MEMORY_BYTES + PAGES_PER_BATCH * (PAGE_BYTES + scan.max_unpacked_page_bytes());
-    let spec = DictionarySpec {
-        k: note.k,
-        num_kmers: scan.len(),
-        num_samples: if args.no_counts { 0 } else { note.samples.len() },
-        note: scan.note().to_vec(),
-        memory_bytes: memory.saturating_sub(reserved),
-    };
-    fill_dictionary(spec, scan, note.samples.len()).map_err(|error| match error.downcast_ref() {
-        Some(Error::MemoryLimit { needed_bytes, .. }) => {
+    let reserved = BASE_MEMORY_BYTES + batch_memory_bytes(scan);
+    build_dictionary(scan, &note, !args.no_counts, memory.saturating_sub(reserved)).map_err(|error| match error {
+        Error::Dictionary(genuma_dictionary::Error::MemoryLimit { needed_bytes, .. }) => {
             let subject = format!("a dictionary of {} needs", args.table.display());
             memory_limits::too_little_memory_error(memory, needed_bytes + reserved, &subject, None).into()
         }
-        _ => error,
+        error => error.into(),
     })
-}
-
-/// Adds all k-mers of the table to a new dictionary. The table has `num_samples` counts for each k-mer; the dictionary
-/// keeps all of them or none.
-fn fill_dictionary(spec: DictionarySpec, scan: &TablePageReader, num_samples: usize) -> anyhow::Result<Dictionary> {
-    let kept_counts = spec.num_samples;
-    let mut builder = DictionaryBuilder::with_spec(spec)?;
-    let mut reader = scan.new_entry_batch_reader(PAGES_PER_BATCH as usize)?;
-    let mut batch = EntryBatch::<u32>::default();
-    loop {
-        reader.read_next_batch(&mut batch)?;
-        if batch.keys.is_empty() {
-            return Ok(builder.build()?);
-        }
-        for (&key, counts) in batch.keys.iter().zip(batch.values.chunks_exact(num_samples)) {
-            builder.push_kmer(key, &counts[..kept_counts])?;
-        }
-    }
 }

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use genuma_dictionary::is_dictionary_file;
 use genuma_flash::TablePageReader;
+use genuma_tables::note::TableNote;
 
-use super::read_count_note;
 use crate::logging;
 use crate::query::open_dictionary_with_note;
-use crate::table_note::TableNote;
 
 /// Describe a table or dictionary: one line for each property, with its name and value separated by a tab.
 #[derive(Debug, clap::Args)]
@@ -30,7 +29,7 @@ type Properties = Vec<(&'static str, String)>;
 
 fn describe_table(args: &Args) -> anyhow::Result<Properties> {
     let scan = TablePageReader::open(&args.table)?;
-    let mut lines = describe_note(&read_count_note(&scan)?, scan.len());
+    let mut lines = describe_note(&TableNote::read_from_table(&scan)?, scan.len());
     lines.push(("hot_kmers", scan.num_hot_entries().to_string()));
     lines.push(("bytes", scan.file_bytes().to_string()));
     Ok(lines)

@@ -6,10 +6,8 @@ use std::ops::Range;
 use genuma_flash::EntryBatch;
 use genuma_machine::simd_and_prefetch::SimdLevel;
 
-use super::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
-
-/// A value that is no canonical k-mer, greater than all of them: a canonical k-mer begins or ends with A or C.
-pub(crate) const INVALID_KMER: u64 = u64::MAX;
+use crate::note::INVALID_KMER;
+use crate::rule::{self, CombineRule, CountMode, CountReducer, SetOperation};
 
 /// Number of keys that are compared at once with vector instructions.
 const KEYS_PER_VECTOR: usize = 8;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use genuma_flash::{Error, TablePageReader};
 
-use super::merge::INVALID_KMER;
+use crate::note::INVALID_KMER;
 
 /// Number of ranges for which index entries of a table are read at once.
 const RANGES_PER_INDEX_READ: u64 = 16;
@@ -117,7 +117,7 @@ mod tests {
     use genuma_flash::{EntryBatch, TableSpec, TableWriter, UncheckedPages};
 
     use super::*;
-    use crate::table::merge::entry_range_of_kmers;
+    use crate::merge::entry_range_of_kmers;
 
     /// Divides tables of all sizes, some of which have their k-mers close together, into ranges of one page and more.
     #[test]

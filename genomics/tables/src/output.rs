@@ -1,21 +1,44 @@
 //! Writes merged k-mer ranges to a table or a text file. Several threads write, and the ranges keep their order.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use genuma_flash::{KeyRangeWriter, ParallelTableWriter, TableSpec, TableWriter};
 use genuma_reads::dna;
 use genuma_work::ordered_section::{CloseOnPanicGuard, OrderedSection};
 use genuma_work::publish::{AtomicFile, PartialFile};
 
-use super::merge::EntrySlice;
-use crate::count::outputs::KmerOutputFile;
-use crate::table_note::TableNote;
+use crate::error::Error;
+use crate::merge::EntrySlice;
+use crate::note::TableNote;
+
+/// File and format of k-mers with their counts.
+#[derive(Debug, Clone)]
+pub enum KmerOutputFile {
+    /// A k-mer table in this file (`.gkt`).
+    Table(PathBuf),
+    /// Text in this file (`.tsv`): a k-mer a line, with its counts, separated by tabs.
+    Text(PathBuf),
+}
+
+impl KmerOutputFile {
+    /// Returns the output to the file `path`, whose extension determines the format; `None` if the extension is unknown.
+    pub fn from_extension(path: &Path) -> Option<Self> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gkt") => Some(KmerOutputFile::Table(path.to_path_buf())),
+            Some("tsv") => Some(KmerOutputFile::Text(path.to_path_buf())),
+            _ => None,
+        }
+    }
+}
 
 /// A complete temporary file that is not published yet, and its number of k-mers.
-pub(crate) struct UnpublishedFile {
-    pub(crate) file: PartialFile,
-    pub(crate) kmers: u64,
+#[derive(Debug)]
+pub struct UnpublishedFile {
+    /// The file, which gets its name when it is published.
+    pub file: PartialFile,
+    /// Number of k-mers in the file.
+    pub kmers: u64,
 }
 
 /// Output to a table or a text file that several threads write.
@@ -44,22 +67,22 @@ pub(crate) enum ThreadWriter<'o, 'w> {
 }
 
 /// Creates the output file, a table with the specification `spec` or text, and calls `work`, which runs the threads
-/// that write it. Returns the result of `work`, and the complete file.
+/// that write it. Returns the complete file.
 ///
 /// # Errors
 /// The file cannot be created or written, or memory cannot be allocated; or `work` failed.
-pub(crate) fn create_output_and_run_writers<T>(
+pub(crate) fn create_output_and_run_writers(
     target: &KmerOutputFile,
     note: &TableNote,
     spec: TableSpec,
-    work: impl FnOnce(SharedOutput<'_, '_>) -> anyhow::Result<T>,
-) -> anyhow::Result<(T, UnpublishedFile)> {
+    work: impl FnOnce(SharedOutput<'_, '_>) -> Result<(), Error>,
+) -> Result<UnpublishedFile, Error> {
     match target {
         KmerOutputFile::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
-            let done = writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
+            writer.write_in_parallel(|together| work(SharedOutput::Table(together)))??;
             let (written, file) = writer.finish_without_publishing()?;
-            Ok((done, UnpublishedFile { file, kmers: written.entries }))
+            Ok(UnpublishedFile { file, kmers: written.entries })
         }
         KmerOutputFile::Text(path) => {
             let file = create_text_file(path, note)?;
@@ -72,13 +95,16 @@ pub(crate) fn create_output_and_run_writers<T>(
             match fault {
                 // The error names the file.
                 Some(fault) => Err(fault.into()),
-                None => Ok((done?, UnpublishedFile { file: file.flush_to_partial_file()?, kmers: entries })),
+                None => {
+                    done?;
+                    Ok(UnpublishedFile { file: file.flush_to_partial_file()?, kmers: entries })
+                }
             }
         }
     }
 }
 
-fn create_text_file(path: &Path, note: &TableNote) -> anyhow::Result<AtomicFile> {
+fn create_text_file(path: &Path, note: &TableNote) -> Result<AtomicFile, Error> {
     let mut file = AtomicFile::create(path)?;
     writeln!(file, "kmer\t{}", note.samples.join("\t"))?;
     Ok(file)
@@ -89,7 +115,7 @@ impl<'o, 'w> SharedOutput<'o, 'w> {
     ///
     /// # Errors
     /// Memory cannot be allocated.
-    pub(crate) fn new_thread_writer(&self) -> anyhow::Result<ThreadWriter<'o, 'w>> {
+    pub(crate) fn new_thread_writer(&self) -> Result<ThreadWriter<'o, 'w>, Error> {
         Ok(match self {
             SharedOutput::Table(table) => ThreadWriter::Table(Box::new(table.new_key_range_writer()?)),
             SharedOutput::Text(text) => {

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use genuma_flash::{Error, TablePageReader, UncheckedPages};
 
-use super::kmer_ranges::{KmerRange, KmerRangeDivider};
+use crate::kmer_ranges::{KmerRange, KmerRangeDivider};
 
 /// Number of reading threads. They spend nearly all of their time waiting for the disk.
 pub(crate) const NUM_READING_THREADS: usize = 4;

@@ -5,12 +5,9 @@
 
 use std::ops::RangeInclusive;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ValueEnum};
-
 /// Set operation on tables: which k-mers the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SetOperation {
+pub enum SetOperation {
     /// K-mers that any table has.
     Union,
     /// K-mers that all tables have.
@@ -23,8 +20,8 @@ pub(crate) enum SetOperation {
 }
 
 impl SetOperation {
-    /// Returns the name of the subcommand of `genuma kmers`.
-    pub(crate) fn subcommand_name(self) -> &'static str {
+    /// Returns the name of the operation, which the note of a table has: that of the subcommand of `genuma kmers`.
+    pub fn name(self) -> &'static str {
         match self {
             SetOperation::Union => "union",
             SetOperation::Intersect => "intersect",
@@ -33,8 +30,8 @@ impl SetOperation {
         }
     }
 
-    /// Returns how counts are combined if `--counts` is not given.
-    pub(crate) fn default_count_mode(self) -> CountMode {
+    /// Returns how counts are combined by default.
+    pub fn default_count_mode(self) -> CountMode {
         match self {
             SetOperation::Union | SetOperation::Filter => CountMode::Sum,
             SetOperation::Intersect => CountMode::Min,
@@ -44,7 +41,7 @@ impl SetOperation {
 
     /// Returns whether the operation allows this way of combining counts. The result of a subtraction has the samples
     /// of the first table only.
-    fn allows(self, counts: CountMode) -> bool {
+    pub fn allows(self, counts: CountMode) -> bool {
         match self {
             SetOperation::Subtract => matches!(counts, CountMode::First | CountMode::Difference),
             _ => counts != CountMode::Difference,
@@ -53,7 +50,7 @@ impl SetOperation {
 
     /// Returns whether the result has counts that depend on several tables, or, for different k-mers, on different
     /// tables.
-    pub(crate) fn combines_counts(self, counts: CountMode) -> bool {
+    pub fn combines_counts(self, counts: CountMode) -> bool {
         match counts {
             CountMode::Columns => false,
             // A union has counts of the first or last table that has the k-mer.
@@ -61,89 +58,80 @@ impl SetOperation {
             _ => true,
         }
     }
-
-    /// Returns the help of a value of `--counts`, if that of [`CountMode`] does not fit this operation.
-    fn describe_counts(self, counts: CountMode) -> Option<&'static str> {
-        match (self, counts) {
-            (SetOperation::Intersect, CountMode::First) => Some("Counts of the first table"),
-            (SetOperation::Intersect, CountMode::Last) => Some("Counts of the last table"),
-            (SetOperation::Subtract, CountMode::First) => {
-                Some("K-mers that no other table has, with the counts of the first table")
-            }
-            _ => None,
-        }
-    }
-
-    /// Completes the definition of the option `--counts`: help, and the values that the operation allows.
-    pub(crate) fn define_counts_option(self, counts: Arg) -> Arg {
-        let allowed = CountMode::value_variants().iter().filter(|mode| self.allows(**mode));
-        let values = allowed.filter_map(|mode| {
-            let value = mode.to_possible_value()?;
-            Some(match self.describe_counts(*mode) {
-                Some(help) => value.help(help),
-                None => value,
-            })
-        });
-        let parser = PossibleValuesParser::new(values).try_map(|name| CountMode::from_str(&name, false));
-        let modes_for_any_samples = match self {
-            SetOperation::Intersect => "samples, columns or first",
-            SetOperation::Subtract => "first",
-            SetOperation::Union | SetOperation::Filter => "samples or columns",
-        };
-        counts.value_parser(parser).help(format!(
-            "How the counts of the tables are combined. Tables with several samples are combined sample by sample and \
-             must have the same samples in the same order (not for --counts {modes_for_any_samples}) [default: {}]",
-            self.default_count_mode().count_mode_name()
-        ))
-    }
 }
 
 /// How the counts of one k-mer in several tables are combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CountMode {
-    /// Sum of the counts
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountMode {
+    /// Sum of the counts.
     Sum,
-    /// Largest count
+    /// Largest count.
     Max,
-    /// Smallest count above 0
+    /// Smallest count above 0.
     Min,
-    /// Counts of the first table that has the k-mer
+    /// Counts of the first table that has the k-mer.
     First,
-    /// Counts of the last table that has the k-mer
+    /// Counts of the last table that has the k-mer.
     Last,
-    /// Number of samples that have the k-mer, over all tables: makes a panel of normals
+    /// Number of samples that have the k-mer, over all tables: makes a panel of normals.
     Samples,
-    /// All counts: each sample of each table is a sample of the result, at most 8
+    /// All counts: each sample of each table is a sample of the result.
     Columns,
-    /// Count in the first table minus the counts in the other tables, at least 0
+    /// Count in the first table minus the counts in the other tables, at least 0.
     Difference,
 }
 
 impl CountMode {
-    /// Returns the name of the mode as a value of `--counts`.
-    pub(crate) fn count_mode_name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    /// All modes.
+    pub const ALL_COUNT_MODES: [CountMode; 8] = [
+        CountMode::Sum,
+        CountMode::Max,
+        CountMode::Min,
+        CountMode::First,
+        CountMode::Last,
+        CountMode::Samples,
+        CountMode::Columns,
+        CountMode::Difference,
+    ];
+
+    /// Returns the name of the mode, which the note of a table has.
+    pub fn name(self) -> &'static str {
+        match self {
+            CountMode::Sum => "sum",
+            CountMode::Max => "max",
+            CountMode::Min => "min",
+            CountMode::First => "first",
+            CountMode::Last => "last",
+            CountMode::Samples => "samples",
+            CountMode::Columns => "columns",
+            CountMode::Difference => "difference",
+        }
+    }
+
+    /// Returns the mode with this name.
+    pub fn from_name(name: &str) -> Option<CountMode> {
+        CountMode::ALL_COUNT_MODES.into_iter().find(|mode| mode.name() == name)
     }
 
     /// Returns whether the mode requires that all tables have the same number of samples.
-    pub(crate) fn needs_equal_num_samples(self) -> bool {
+    pub fn needs_equal_num_samples(self) -> bool {
         !matches!(self, CountMode::Samples | CountMode::Columns)
     }
 }
 
 /// Rule by which tables are combined: which k-mers are written, and with which counts.
 #[derive(Debug, Clone)]
-pub(crate) struct CombineRule {
+pub struct CombineRule {
     /// Set operation that determines which k-mers are written.
-    pub(crate) operation: SetOperation,
+    pub operation: SetOperation,
     /// How the counts of a k-mer in several tables are combined.
-    pub(crate) counts: CountMode,
+    pub counts: CountMode,
     /// Range of valid counts in the input tables. Other counts are treated as 0.
-    pub(crate) input_counts: RangeInclusive<u32>,
+    pub input_counts: RangeInclusive<u32>,
     /// A k-mer is written if the sum of its combined counts over `filter_samples` is in this range.
-    pub(crate) output_counts: RangeInclusive<u64>,
+    pub output_counts: RangeInclusive<u64>,
     /// Indices of the result's samples whose counts are compared with `output_counts`; empty for all samples.
-    pub(crate) filter_samples: Vec<usize>,
+    pub filter_samples: Vec<usize>,
     /// Index in a row of the first count of each table, followed by the length of a row.
     pub(crate) row_starts: Vec<usize>,
     /// Number of samples of the result.
@@ -162,7 +150,7 @@ pub(crate) trait CountReducer {
 /// the expression computes the combined count of sample number `sample`.
 macro_rules! count_reducers {
     ($($name:ident: |$row:ident, $samples:ident, $sample:ident| $count:expr;)*) => { $(
-        pub struct $name;
+        pub(crate) struct $name;
         impl CountReducer for $name {
             #[inline(always)]
             fn apply($row: &[u32], $samples: usize, out: &mut [u32]) {
@@ -215,6 +203,33 @@ count_reducers! {
 }
 
 impl CombineRule {
+    /// Creates a rule that combines tables with these numbers of samples, and neither ignores counts nor leaves k-mers out
+    /// for their counts.
+    ///
+    /// Except for [`CountMode::Samples`] and [`CountMode::Columns`], and for [`CountMode::First`] of an intersection or
+    /// subtraction, all tables must have the same number of samples.
+    pub fn new(operation: SetOperation, counts: CountMode, samples_of_tables: &[usize]) -> CombineRule {
+        let mut row_starts = vec![0];
+        row_starts.extend(samples_of_tables.iter().scan(0, |end, samples| {
+            *end += samples;
+            Some(*end)
+        }));
+        let num_samples = match counts {
+            CountMode::Samples => 1,
+            CountMode::Columns => samples_of_tables.iter().sum(),
+            _ => samples_of_tables.first().copied().unwrap_or(1),
+        };
+        CombineRule {
+            operation,
+            counts,
+            input_counts: 1..=u32::MAX,
+            output_counts: 1..=u64::MAX,
+            filter_samples: Vec::new(),
+            row_starts,
+            num_samples,
+        }
+    }
+
     /// Returns the number of samples of the first table. In modes that need equal samples, every table has this number.
     pub(crate) fn num_samples_of_first_table(&self) -> usize {
         self.row_starts.get(1).copied().unwrap_or(1)
