@@ -72,17 +72,17 @@ fn the_usual_depth_is_where_bases_lie() {
     assert_eq!(median_kmer_depth_of_spectrum(&[]), 0.0);
 }
 
-/// At 5x the spectrum of k-mers falls from 2 on: its first rise is in the repeats.
+/// Below 5x the spectrum of k-mers falls from 2 on: its first rise is in the repeats.
 #[test]
 fn the_depth_of_a_shallow_sample_is_not_that_of_its_repeats() {
     let poisson = |mean: f64, m: u32| (0..m).fold((-mean).exp(), |p, i| p * mean / f64::from(i + 1));
-    for mean in [3.0, 4.4, 6.0] {
+    for mean in [2.5, 3.0, 4.4] {
         let mut spectrum: Vec<u64> =
             (0..1024).map(|m| (1e7 * poisson(mean, m) + 1e6 * poisson(mean / 2.0, m)) as u64).collect();
-        (20..1024).for_each(|m| spectrum[m] += 60_000 / m as u64);
-        (700..760).for_each(|m| spectrum[m] += 300);
+        (20..1024).for_each(|m| spectrum[m] += 6_000 / m as u64);
+        (700..760).for_each(|m| spectrum[m] += 100);
         let median = median_kmer_depth_of_spectrum(&spectrum);
-        assert!((median - mean).abs() < 0.6 * mean, "{median} for {mean}");
+        assert!((median - mean).abs() <= 2.0, "{median} for {mean}");
         let peak = KmerDepths::estimate_depths_from_spectra(&[spectrum.clone(), spectrum]).kmer[0];
         assert!((peak - mean).abs() <= 1.0, "{peak} for {mean}");
     }
