@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use genuma_dictionary::{DictionaryHeader, is_dictionary_file};
-use genuma_flash::TablePageReader;
+use genuma_flash::{PAGE_BYTES, TablePageReader};
 use genuma_kmers::{CountForecast, CountParams, ExpectedKmers};
 use genuma_reads::{Lane, LaneFiles, NORMAL_SAMPLE, ReadEstimate, num_samples};
 use genuma_somatic::count::{KMER_SKETCH_PARAMS, forecast_counting_resources, packed_reads_budget_bytes};
@@ -141,8 +141,10 @@ pub fn measure_panel_size(table: &Path) -> Result<PanelSize, Error> {
         return Ok(PanelSize { page_bytes: 0, filter_and_index_bytes: DictionaryHeader::read(table)?.file_bytes });
     }
     let scan = TablePageReader::open(table)?;
-    let pages = scan.num_pages() * 4096;
-    Ok(PanelSize { page_bytes: pages, filter_and_index_bytes: scan.file_bytes().saturating_sub(4096 + pages) })
+    let header_bytes = PAGE_BYTES as u64;
+    let page_bytes = scan.num_pages() * PAGE_BYTES as u64;
+    let filter_and_index_bytes = scan.file_bytes().saturating_sub(header_bytes + page_bytes);
+    Ok(PanelSize { page_bytes, filter_and_index_bytes })
 }
 
 /// Measures the input of a call with these lanes and k-mers of length `k`. `reference` is the number of bases of the

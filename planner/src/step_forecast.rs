@@ -28,6 +28,16 @@ pub struct StepTaskForecast {
 /// Share of the CPU time of counting that the step `scatter` takes; the step `count` takes the rest. Measured
 /// (docs/evidence/2026-11-24-distributed-call.md).
 const SCATTER_SHARE_OF_COUNT: f64 = 0.69;
+/// Share of the CPU time of assembling that the step `label` takes; the step `assemble` takes the rest. Estimated.
+const LABEL_SHARE_OF_ASSEMBLE: f64 = 0.7;
+/// Share of the CPU time of the comparison with the reference that the step `pick` takes, besides a scan of the
+/// reference. Estimated.
+const PICK_SHARE_OF_REFERENCE: f64 = 0.5;
+/// Memory of the selected k-mers before they are compared with the reference, which bounds their number (bytes per base
+/// of the reference). Estimated.
+const SELECTED_KMER_BYTES_PER_REFERENCE_BASE: f64 = 1.2;
+/// Memory of the buffers of one thread that counts a partition (bytes). Estimated.
+const COUNT_BUFFER_BYTES_PER_THREAD: f64 = 64e6;
 /// Size of the k-mers that the step `scatter` writes (bytes per base of the reads).
 const KMER_BYTES_PER_BASE: f64 = 1.0;
 /// Factor by which requested memory and disk space exceed the expected ones, because shards and partitions differ in
@@ -68,25 +78,29 @@ impl ForecastInput {
                     )
                 }
                 StepKind::Count => {
-                    let picks = 1.2 * reference_bytes / parts;
+                    let selected = SELECTED_KMER_BYTES_PER_REFERENCE_BASE * reference_bytes / parts;
                     (
                         cost_of("count", (1.0 - SCATTER_SHARE_OF_COUNT) / parts).0,
-                        base + picks + evidence_bytes + 64e6 * threads as f64,
+                        base + selected + evidence_bytes + COUNT_BUFFER_BYTES_PER_THREAD * threads as f64,
                         0.0,
                     )
                 }
                 StepKind::Pick => {
                     let scan = rates.scan_reference_cpu_s * reference_bytes / 1e9;
                     (
-                        cost_of("reference", 0.5).0 + scan,
-                        base + reference_bytes + 1.2 * reference_bytes + candidate_bytes,
+                        cost_of("reference", PICK_SHARE_OF_REFERENCE).0 + scan,
+                        base + (1.0 + SELECTED_KMER_BYTES_PER_REFERENCE_BASE) * reference_bytes + candidate_bytes,
                         0.0,
                     )
                 }
-                StepKind::Label => (cost_of("assemble", 0.7 / shards).0, base + candidate_bytes, 0.0),
-                StepKind::Assemble => {
-                    (cost_of("assemble", 0.3).0, cost_of("assemble", 1.0).1, rates.candidate_pair_bytes * tumour)
+                StepKind::Label => {
+                    (cost_of("assemble", LABEL_SHARE_OF_ASSEMBLE / shards).0, base + candidate_bytes, 0.0)
                 }
+                StepKind::Assemble => (
+                    cost_of("assemble", 1.0 - LABEL_SHARE_OF_ASSEMBLE).0,
+                    cost_of("assemble", 1.0).1,
+                    rates.candidate_pair_bytes * tumour,
+                ),
                 StepKind::Place => (cost_of("place", 1.0).0, cost_of("place", 1.0).1, 0.0),
                 StepKind::Recruit => {
                     (cost_of("recruit", 1.0 / shards).0, cost_of("recruit", 1.0).1 - reference_bytes, 0.0)

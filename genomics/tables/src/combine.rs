@@ -16,7 +16,7 @@ use crate::rule::{CombineRule, CountMode, SetOperation};
 /// fit in the cache of one core.
 const TARGET_RANGE_BYTES: u64 = 512 << 10;
 /// Size of a page of a k-mer table (bytes).
-pub const PAGE_BYTES: u64 = 4096;
+pub const PAGE_BYTES: u64 = genuma_flash::PAGE_BYTES as u64;
 
 /// Returns the number of k-mer ranges that are in memory at the same time.
 fn range_slots_for_threads(threads: usize) -> usize {

@@ -35,6 +35,7 @@ pub use error::{Error, TablePart};
 pub use format::{MAX_NOTE_BYTES, MAX_VALUE_BYTES, PageEncoding};
 pub use in_memory_lookup::LookupStatistics;
 pub use lookup_results::LookupResults;
+pub use page::PAGE_BYTES;
 pub use parallel_writer::{KeyRangeWriter, ParallelTableWriter};
 pub use queue::PageReadMethod;
 pub use reader::TableReader;

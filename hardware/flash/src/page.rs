@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use twox_hash::XxHash3_64;
 
 /// Size of a page in bytes.
-pub(crate) const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 /// Number of bytes of a page that its checksum covers.
 pub(crate) const CHECKSUMMED_BYTES: usize = PAGE_BYTES - 8;
 
