@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context;
 use genuma_reads::fasta::Reference;
@@ -183,8 +182,9 @@ impl<'a> CallOutputs<'a> {
         watched: &CallWatcher,
     ) -> anyhow::Result<CallSummary> {
         let CallOutputs { folder, mut page, maf, bedpe, json, signatures, known_info } = self;
-        let meter = Arc::new(ProgressCounters::new("the reference"));
-        watched.unit_started("write", finished.on_reference.then(|| meter.clone()));
+        // Each batch of supporting reads adds another scan of the reference, so the total is unknown and is not shown.
+        let meter = ProgressCounters::new("the reference");
+        watched.unit_started("write", None);
         let file = |name: &str| folder.join(name);
         let mut set = AtomicFileSet::default();
         if !finished.on_reference {
