@@ -24,7 +24,7 @@ test: lint ## lint, then run every test
 	@scripts/test-peers.sh
 	cargo test --workspace --locked --no-fail-fast
 
-lint: ## check format, lints, features, language, documented constants, packaging and, with cargo-deny, the crates we build from
+lint: ## check format, lints, features, language, documented constants, the picture of the crates, packaging and, with cargo-deny, the crates we build from
 	@scripts/setup.sh build lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -38,6 +38,7 @@ lint: ## check format, lints, features, language, documented constants, packagin
 	@scripts/guide-words.py
 	@scripts/io-errors.py --self-test
 	@scripts/io-errors.py
+	@scripts/architecture.py --check
 	@scripts/file-lengths.sh
 	cargo package --workspace --no-verify --allow-dirty --locked --quiet
 
