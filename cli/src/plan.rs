@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     } else {
         RateSource::EarlierRuns(args.from.iter().map(|path| EarlierRun::load(path)).collect::<Result<_, _>>()?)
     };
-    text::print_and_write_forecast(input, &rates, &args.gpu, &args.costs.power_and_prices(), args.json.as_deref())
+    text::print_and_write_forecast(input, &rates, &args.gpu, &args.costs, args.json.as_deref())
 }
 
 impl Args {

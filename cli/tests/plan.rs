@@ -61,6 +61,19 @@ fn sizes_are_enough_for_a_plan() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(plan(&[]).assert_success().stdout.contains("estimated from CPU time and memory; --watts gives the power"));
+    // Counting with devices. With 64 threads the simulated FPGA is the slowest of the three.
+    for (threads, order) in [("4", [2, 1, 0]), ("64", [1, 0, 2])] {
+        let mut args = HUMAN.map(str::to_owned);
+        threads.clone_into(&mut args[6]);
+        let (ended, forecast) = written(args.into_iter().chain(["--accelerators".to_owned()]), "accelerators");
+        let said = ended.assert_success().stdout;
+        for part in ["\nk-mers counted by  ", "measured on an NVIDIA H200", "simulated, no card was tried"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let ways = &forecast["accelerators"];
+        let wall_s = order.map(|way| ways[way]["wall_s"].as_f64().expect("a number"));
+        assert!(wall_s.is_sorted() && wall_s[0] < wall_s[2], "{ways}");
+    }
     let priced = plan(&["--price-per-kwh", "1000"]).assert_success().stdout;
     assert!(priced.contains("\ncost "), "{priced}");
 }

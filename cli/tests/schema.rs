@@ -387,6 +387,9 @@ fn plans_fit_their_schema() {
     let with = |more: &[&str]| human.iter().chain(more).map(|&arg| arg.to_owned()).collect::<Vec<String>>();
     let earlier = with(&["--memory", "64G", "--from", text(&summary), "--watts", "250", "--price-per-kwh", "0.3"]);
     assert_fits("forecast", &output_of("forecast", &earlier));
+    let devices = output_of("accelerators", &with(&["--memory", "64G", "--accelerators"]));
+    assert_eq!(devices["accelerators"].as_array().map(Vec::len), Some(3), "{devices}");
+    assert_fits("forecast", &devices);
     let machines = scratch("machines").join("machines.tsv");
     let table = "name\tthreads\tmemory\twatts\tprice\nserver\t48\t512G\t549\t7000\nsmall\t4\t2G\t\t300\n";
     fs::write(&machines, table).expect("a file");

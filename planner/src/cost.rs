@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::accelerators::CountingForecast;
 use crate::call_forecast::CallForecast;
 use crate::input::ForecastInput;
 use crate::machine_speed::MachineSpeed;
@@ -37,6 +38,10 @@ pub struct ForecastWithCost {
     /// Devices that will count k-mers in addition to the threads, or the reason why there are none. The forecast is for
     /// the threads alone.
     pub devices: String,
+    /// Counting of the k-mers by threads, with a GPU and with an FPGA; empty if it is not requested
+    /// ([`ForecastWithCost::with_accelerators`]).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub accelerators: Vec<CountingForecast>,
     /// Power of the machine during the call (W), if known.
     pub watts: Option<f64>,
     /// Energy of the call (kWh): power times time, or an estimate if the power is not known; `None` if the call is
@@ -76,9 +81,16 @@ impl ForecastWithCost {
             rates,
             forecast,
             devices,
+            accelerators: Vec::new(),
             watts,
             energy_kwh,
             cost,
         }
+    }
+
+    /// Adds the comparison of devices that count k-mers.
+    pub fn with_accelerators(mut self) -> ForecastWithCost {
+        self.accelerators = self.input.compare_accelerators(&self.forecast, &self.rates, self.watts);
+        self
     }
 }

@@ -23,7 +23,8 @@
 //! assert!((0.25..1.0).contains(&(forecast.total_wall_s() / 3600.0)), "{} s", forecast.total_wall_s());
 //! ```
 //!
-//! The modules are listed in the order of the data flow. [`cost`] adds energy and money to the prediction for one
+//! The modules are listed in the order of the data flow. [`accelerators`] compares counting with
+//! GPU and FPGA, [`cost`] adds energy and money to the prediction for one
 //! machine, [`machine_comparison`] predicts for all machines of a table, and [`step_forecast`] predicts the tasks of a
 //! call that is distributed over a cluster.
 
@@ -37,6 +38,7 @@ pub mod step_forecast;
 pub mod calibration;
 pub mod machine_speed;
 pub mod rate_source;
+pub mod accelerators;
 pub mod cost;
 pub mod machine_table;
 pub mod machine_comparison;

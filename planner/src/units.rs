@@ -32,6 +32,11 @@ pub struct UnitForecast {
     pub written_bytes: u64,
 }
 
+impl UnitForecast {
+    /// Name of the unit that counts k-mers.
+    pub const COUNT: &'static str = "count";
+}
+
 impl ForecastInput {
     /// Predicts the CPU seconds and the peak memory of one unit with these rates, for a call with `partitions`
     /// partitions, with packed reads or without; `None` if there is no unit of this name. The memory of the k-mer
@@ -207,13 +212,20 @@ impl<'a> UnitForecaster<'a> {
         let copied = self.packed_bytes.unwrap_or(0);
         let input: u64 = self.input.file_bytes.iter().sum();
         UnitForecast {
-            name: "count",
+            name: UnitForecast::COUNT,
             cpu_s,
-            wall_s: self.wall_s(cpu_s, readings * self.all_gbases, 2 * moved + copied, 0.0),
+            wall_s: self.count_wall_s(cpu_s, partitions, moved),
             peak_bytes,
             read_bytes: input * u64::from(partitions) + moved,
             written_bytes: moved + copied + Self::scaled_bytes(self.rates.unit_file_bytes, self.tumour_gbases),
         }
+    }
+
+    /// Returns the wall-clock time (s) of counting with this CPU time (s) in `partitions` partitions, if `spilled` bytes of
+    /// k-mers are written to the work folder and read again.
+    pub(crate) fn count_wall_s(&self, cpu_s: f64, partitions: u32, spilled: u64) -> f64 {
+        let inflated = f64::from(partitions) * self.all_gbases;
+        self.wall_s(cpu_s, inflated, 2 * spilled + self.packed_bytes.unwrap_or(0), 0.0)
     }
 
     fn forecast_assemble_unit(&self) -> UnitForecast {

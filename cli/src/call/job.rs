@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use genuma_kmers::Devices;
-use genuma_planner::cost::PowerAndPrices;
 use genuma_planner::rate_source::RateSource;
 use genuma_reads::{AlignedOptions, CramReference, Lane, LaneFiles, check_lanes, check_lanes_for_one_pass};
 use genuma_somatic::gene_annotation::GeneFile;
@@ -27,6 +26,7 @@ use super::{
 };
 use crate::command_line;
 use crate::errors::UsageError;
+use crate::forecast::options::CostOptions;
 use crate::forecast::text;
 use crate::input_files::InputFileStates;
 use crate::kmer_length::choose_kmer_length;
@@ -84,7 +84,7 @@ impl Args {
             measure_forecast_input(&job, reference)?,
             &RateSource::BuiltIn,
             &self.gpu,
-            &PowerAndPrices::default(),
+            &CostOptions::default(),
             None,
         )
     }

@@ -6,8 +6,8 @@ use genuma_planner::cost::PowerAndPrices;
 use genuma_planner::machine_comparison::MachineUse;
 use genuma_work::quantity::parse_non_negative_number;
 
-/// Power of the machine and prices.
-#[derive(Debug, clap::Args)]
+/// Power of the machine, prices, and whether devices are compared.
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct CostOptions {
     /// Power of the machine during the call (watts) [default: the power measured with --measure or in the runs of
     /// --from; else energy is estimated from CPU time and memory]
@@ -19,6 +19,10 @@ pub(crate) struct CostOptions {
     /// Price of the machine for an hour, in the same currency
     #[arg(long, value_name = "PRICE", value_parser = parse_non_negative_number, help_heading = "Energy and cost")]
     price_per_hour: Option<f64>,
+    /// Also compare how the k-mers are counted: by threads alone, with a GPU (rates of a measured card) and with an FPGA
+    /// (simulated rates)
+    #[arg(long, help_heading = "Energy and cost")]
+    pub(crate) accelerators: bool,
 }
 
 impl CostOptions {
@@ -38,7 +42,7 @@ pub(crate) struct MachineComparisonOptions {
     /// tabs and named in the first line, are name, threads, memory and, if known, scratch (else unlimited), cpu_time (of
     /// a call, relative to the machine of the built-in rates, as --measure prints it; else 1), disk_mb_per_s, watts,
     /// price or price_per_hour, source
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "memory", "scratch", "work", "from", "measure", "watts", "price_per_hour", "gpu"], help_heading = "Machines")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["threads", "memory", "scratch", "work", "from", "measure", "watts", "price_per_hour", "accelerators", "gpu"], help_heading = "Machines")]
     pub(crate) machines: Option<PathBuf>,
     /// How long a machine that is bought is used (years)
     #[arg(long, value_name = "YEARS", requires = "machines", default_value_t = DEFAULT_YEARS, value_parser = parse_years, help_heading = "Machines")]

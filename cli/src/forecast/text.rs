@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::bail;
-use genuma_planner::cost::{ForecastWithCost, PowerAndPrices};
+use genuma_planner::accelerators::CountingForecast;
+use genuma_planner::cost::ForecastWithCost;
 use genuma_planner::input::ForecastInput;
 use genuma_planner::rate_source::RateSource;
 use genuma_planner::rates::MACHINE_OF_MEASURED_RATES;
@@ -12,6 +13,7 @@ use genuma_somatic::pipeline::Resources;
 use genuma_work::publish::AtomicFileSet;
 use genuma_work::quantity::{self, format_count_with_noun, format_duration, format_energy, format_with_si_prefix};
 
+use super::options::CostOptions;
 use super::text_table::format_text_table;
 use crate::{gpu, json_file, logging};
 
@@ -23,12 +25,15 @@ pub(crate) fn print_and_write_forecast(
     input: ForecastInput,
     rates: &RateSource,
     gpu: &gpu::GpuOptions,
-    prices: &PowerAndPrices,
+    costs: &CostOptions,
     json: Option<&Path>,
 ) -> anyhow::Result<()> {
     let Resources { threads, memory, .. } = input.resources;
     let devices = gpu.describe_device_choice(input.expected_num_kmer_occurrences(), threads, memory)?;
-    let plan = ForecastWithCost::new(input, rates, devices, prices);
+    let mut plan = ForecastWithCost::new(input, rates, devices, &costs.power_and_prices());
+    if costs.accelerators {
+        plan = plan.with_accelerators();
+    }
     if let Some(path) = json {
         let mut set = AtomicFileSet::default();
         json_file::add_json_file_with_schema_number(
@@ -64,6 +69,9 @@ fn render_forecast_with_cost(plan: &ForecastWithCost) -> String {
         let _ = writeln!(text, "packed      {packed_reads}");
         let _ = writeln!(text, "devices     {}", plan.devices);
         let _ = writeln!(text, "scratch     {} in the work folder at most", size_or_dash(forecast.scratch_bytes));
+    }
+    if !plan.accelerators.is_empty() {
+        let _ = writeln!(text, "\n{}", render_accelerators(plan));
     }
     if let Some(kwh) = plan.energy_kwh {
         let energy = format_energy(kwh * 3.6e6);
@@ -119,6 +127,17 @@ fn render_input(plan: &ForecastWithCost) -> String {
 /// Formats a size in bytes; 0 is a dash.
 fn size_or_dash(bytes: u64) -> String {
     if bytes == 0 { "-".to_owned() } else { quantity::format_bytes(bytes) }
+}
+
+/// Formats a table with a row for each way to count the k-mers.
+fn render_accelerators(plan: &ForecastWithCost) -> String {
+    let head = ["k-mers counted by", "CPU", "time", "energy", "rates"].map(str::to_owned);
+    let row = |way: &CountingForecast| {
+        let [cpu, wall] = [way.cpu_s, way.wall_s].map(format_duration);
+        [way.counted_by.to_owned(), cpu, wall, format_energy(way.energy_j), way.basis.to_owned()]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(plan.accelerators.iter().map(row)).collect();
+    format_text_table(&rows)
 }
 
 /// Formats a table with a row for each unit of the call, and a row of totals.
