@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::call_forecast::CallForecast;
 use crate::input::ForecastInput;
 use crate::rates::CostRates;
-use crate::units::{UnitForecast, UnitForecaster};
+use crate::units::UnitForecaster;
 
 /// Predicted cost of counting the k-mers of a call in one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ impl ForecastInput {
         rates: &CostRates,
         watts: Option<f64>,
     ) -> Vec<CountingForecast> {
-        let Some(count) = forecast.units.iter().find(|unit| unit.name == UnitForecast::COUNT) else {
+        let Some(count) = forecast.units.iter().find(|unit| unit.name == "count") else {
             return Vec::new();
         };
         let units = UnitForecaster::new(self, rates, forecast.packed_bytes > 0);

@@ -32,11 +32,6 @@ pub struct UnitForecast {
     pub written_bytes: u64,
 }
 
-impl UnitForecast {
-    /// Name of the unit that counts k-mers.
-    pub const COUNT: &'static str = "count";
-}
-
 impl ForecastInput {
     /// Predicts the CPU seconds and the peak memory of one unit with these rates, for a call with `partitions`
     /// partitions, with packed reads or without; `None` if there is no unit of this name. The memory of the k-mer
@@ -212,7 +207,7 @@ impl<'a> UnitForecaster<'a> {
         let copied = self.packed_bytes.unwrap_or(0);
         let input: u64 = self.input.file_bytes.iter().sum();
         UnitForecast {
-            name: UnitForecast::COUNT,
+            name: "count",
             cpu_s,
             wall_s: self.count_wall_s(cpu_s, partitions, moved),
             peak_bytes,

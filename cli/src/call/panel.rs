@@ -37,7 +37,7 @@ fn read_panel_note(panel: &Path) -> anyhow::Result<(TableNote, u64)> {
         (note, "dictionary")
     } else {
         let scan = TablePageReader::open(panel)?;
-        (TableNote::parse_note(scan.note()).filter(|note| note.value_bytes_per_kmer() == scan.value_bytes()), "table")
+        (TableNote::parse_table_note(scan.note(), scan.value_bytes()), "table")
     };
     match note.and_then(|note| note.num_panel_samples().map(|num_normals| (note, num_normals))) {
         Some(found) => Ok(found),

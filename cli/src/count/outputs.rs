@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use genuma_flash::{TableSpec, TableWriter};
 use genuma_kmers::{CountStats, Devices, MAX_SAMPLES, NodeThreadsAndMemory, SortableSampleKmers};
-use genuma_reads::dna;
 use genuma_tables::Error;
 use genuma_tables::note::TableNote;
-use genuma_tables::output::KmerOutputFile;
+use genuma_tables::output::{KmerOutputFile, append_kmer_line};
 use genuma_work::cost::{UnitCost, measure_process_cost};
 use genuma_work::publish::{AtomicFile, AtomicFileSet};
 use serde_json::{Value, json};
@@ -111,11 +110,7 @@ fn write_text(
     };
     write_line(&mut line)?;
     sorted.for_each_kmer(|kmer, counts| {
-        line.extend((0..note.k).rev().map(|base| dna::decode_base((kmer >> (2 * base)) as u8 & 3)));
-        for count in &counts[..note.samples.len()] {
-            write!(line, "\t{count}")?;
-        }
-        line.push(b'\n');
+        append_kmer_line(&mut line, kmer, note.k, &counts[..note.samples.len()]);
         write_line(&mut line)
     })?;
     set.add_file(file.flush_to_partial_file()?);

@@ -49,9 +49,7 @@ impl KmerFile {
             (note, columns, Content::Dictionary(Box::new(dictionary)))
         } else {
             let table = Table::open(path, &TableOpenOptions::default())?;
-            let note =
-                TableNote::parse_note(table.note()).filter(|note| note.value_bytes_per_kmer() == table.value_bytes());
-            let Some(note) = note else {
+            let Some(note) = TableNote::parse_table_note(table.note(), table.value_bytes()) else {
                 bail!("{}: is a table, but not of k-mer counts: make one with `genuma kmers count`", path.display());
             };
             let columns = note.samples.clone();

@@ -142,7 +142,8 @@ fn remove_folder_on_signal(folder: PathBuf) {
 }
 
 /// Runs the instances. The records go to a new file in `set`, compressed if its name ends in `.gz` or `.bgz`, or to
-/// standard output. With a file, the merged statistics of Mutect2 go to a file of that name with `.stats` added. Returns `None` if the reader of standard output has closed the pipe.
+/// standard output. With a file, the merged statistics of Mutect2 go to a file of that name with `.stats` added. Returns
+/// `None` if the reader of standard output has closed the pipe.
 fn write_merged_vcf(
     run: &IntervalRun,
     out: Option<&Path>,

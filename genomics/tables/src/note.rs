@@ -65,8 +65,7 @@ impl TableNote {
     /// # Errors
     /// The table is not of k-mer counts.
     pub fn read_from_table(scan: &TablePageReader) -> Result<Self, Error> {
-        TableNote::parse_note(scan.note())
-            .filter(|note| note.value_bytes_per_kmer() == scan.value_bytes())
+        TableNote::parse_table_note(scan.note(), scan.value_bytes())
             .filter(|_| scan.min_and_max_key().is_none_or(|(_, last)| last < INVALID_KMER))
             .ok_or_else(|| Error::NoKmerCounts { path: scan.path().to_path_buf() })
     }
@@ -92,6 +91,12 @@ impl TableNote {
     pub fn parse_note(bytes: &[u8]) -> Option<Self> {
         let note: TableNote = serde_json::from_slice(bytes).ok()?;
         (note.kind == NOTE_KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
+    }
+
+    /// Parses the note of a table with `value_bytes` bytes of counts for each k-mer. `None` if it is not the note of k-mer
+    /// counts.
+    pub fn parse_table_note(bytes: &[u8], value_bytes: usize) -> Option<Self> {
+        TableNote::parse_note(bytes).filter(|note| note.value_bytes_per_kmer() == value_bytes)
     }
 
     /// Parses the note of a dictionary of k-mers of length `k` with `num_samples` counts each. `None` if it is not the

@@ -41,6 +41,14 @@ pub struct UnpublishedFile {
     pub kmers: u64,
 }
 
+/// Appends the line of a k-mer of length `k` in a text file: its bases and its counts, separated by tabs.
+pub fn append_kmer_line(lines: &mut Vec<u8>, kmer: u64, k: u32, counts: &[u32]) {
+    lines.extend((0..k).rev().map(|base| dna::decode_base((kmer >> (2 * base)) as u8 & 3)));
+    // Writing to memory cannot fail.
+    counts.iter().for_each(|count| drop(write!(lines, "\t{count}")));
+    lines.push(b'\n');
+}
+
 /// Output to a table or a text file that several threads write.
 pub(crate) enum SharedOutput<'o, 'w> {
     Table(&'o ParallelTableWriter<'w>),
@@ -141,10 +149,7 @@ impl ThreadWriter<'_, '_> {
                 lines.clear();
                 for run in runs {
                     for (kmer, counts) in run.keys.iter().zip(run.counts.chunks_exact(samples)) {
-                        lines.extend((0..text.k).rev().map(|base| dna::decode_base((kmer >> (2 * base)) as u8 & 3)));
-                        // Writing to memory cannot fail.
-                        counts.iter().for_each(|count| drop(write!(lines, "\t{count}")));
-                        lines.push(b'\n');
+                        append_kmer_line(lines, *kmer, text.k, counts);
                     }
                 }
                 let entries: usize = runs.iter().map(|run| run.keys.len()).sum();
